@@ -1,0 +1,39 @@
+"""Clocks and counters of what a run costs, one for each phase."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+
+PHASES = ("search", "training", "evaluation", "compilation")
+
+
+@dataclass
+class Cost:
+    """Seconds of wall-clock time and images passed through a network, by phase.
+
+    Attributes:
+        device: Device to wait for before a clock is read.
+        seconds: Seconds of each phase.
+        image_passes: Images that went through a network in each phase, forwards.
+    """
+
+    device: torch.device
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    image_passes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time of the block to a phase, also when it is left by an exception."""
+        start = self._now()
+        try:
+            yield
+        finally:
+            self.seconds[name] += self._now() - start
+
+    def _now(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.monotonic()

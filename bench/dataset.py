@@ -1,0 +1,139 @@
+"""Data sets: uint8 images and labels, their statistics and splits, and where they come from."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Split:
+    """Images and labels.
+
+    Attributes:
+        images: uint8; (N, C, H, W).
+        labels: int64; (N,).
+    """
+
+    images: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return self.images.shape[0]
+
+    def to(self, device: torch.device) -> "Split":
+        """Return the split on a device."""
+        return Split(self.images.to(device), self.labels.to(device))
+
+    def subset(self, indices: Tensor) -> "Split":
+        """Return the chosen images."""
+        return Split(self.images[indices], self.labels[indices])
+
+
+@dataclass(frozen=True)
+class ImageData:
+    """A loaded data set.
+
+    Attributes:
+        train: Training images; final runs train on all of them.
+        test: Test images, read once for each evaluation.
+        classes: Number of classes.
+        provenance: Where the data came from, in words.
+    """
+
+    train: Split
+    test: Split
+    classes: int
+    provenance: str
+
+    @property
+    def image_size(self) -> int:
+        """Height and width in pixels."""
+        return int(self.train.images.shape[-1])
+
+    @property
+    def channels(self) -> int:
+        """Colour channels."""
+        return int(self.train.images.shape[1])
+
+    @cached_property
+    def mean_and_deviation(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each channel of the training images, in [0, 1]; (C,) each."""
+        pixels = self.train.images.double() / 255
+        deviation, mean = torch.std_mean(pixels, dim=(0, 2, 3), correction=0)
+        return mean.float(), deviation.float()
+
+    def to(self, device: torch.device) -> "ImageData":
+        """Return the data set on a device."""
+        return replace(self, train=self.train.to(device), test=self.test.to(device))
+
+
+class DatasetOptions(BaseModel):
+    """Base of a data set's options; unknown names are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DatasetSource(ABC):
+    """A data set that can be loaded by name.
+
+    Attributes:
+        name: The registered name; set by the decorator.
+        version: To be raised whenever images, labels or splits change; part of a run's identity.
+        title: One line for tables and lists.
+        checksum: Checksum of the source files, `md5:…` or `sha256:…`; part of a run's identity.
+        options_type: The class of its options.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    title: ClassVar[str] = ""
+    checksum: ClassVar[str]
+    options_type: ClassVar[type[DatasetOptions]] = DatasetOptions
+
+    @abstractmethod
+    def load(self, options: DatasetOptions, root: Path) -> ImageData:
+        """Load the data set.
+
+        Args:
+            options: An instance of `options_type`.
+            root: Folder of downloaded data sets.
+
+        Raises:
+            UserError: If a file is missing or damaged.
+        """
+
+    def check(self, options: DatasetOptions, root: Path) -> None:
+        """Make sure before any run starts that the data set can be loaded; cheaper checks may override this.
+
+        Raises:
+            UserError: If a file is missing or damaged.
+        """
+        self.load(options, root)
+
+
+def split_off_validation(train: Split, share: float, seed: int) -> tuple[Split, Split]:
+    """Cut a fixed validation split from the training images, for searches and tuning only.
+
+    Args:
+        train: Training images.
+        share: Share of the images of each class that is held out, in (0, 1).
+        seed: Seed of the choice.
+
+    Returns:
+        The images to fit on and the images held out; together they are `train`, class shares are kept.
+    """
+    random = np.random.RandomState(seed)  # the one NumPy generator whose stream is frozen
+    labels = train.labels.cpu().numpy()
+    held_out = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        members = random.permutation(np.flatnonzero(labels == label))
+        held_out[members[: round(share * len(members))]] = True
+    mask = torch.from_numpy(held_out).to(train.labels.device)
+    return train.subset((~mask).nonzero()[:, 0]), train.subset(mask.nonzero()[:, 0])

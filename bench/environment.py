@@ -1,0 +1,89 @@
+"""What a result depends on besides its specification: code, versions, machine, device, command."""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import augbench
+from augbench.bench.errors import UserError
+
+PACKAGES = ("torch", "torchvision", "numpy", "pandas", "scipy", "pydantic", "mlxtend")
+
+
+def choose_device(name: str) -> torch.device:
+    """Resolve a device by name; `auto` is the first GPU where there is one, else the CPU.
+
+    Raises:
+        UserError: If there is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    available = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    if name in available or (name == "cuda" and len(available) > 1):
+        return torch.device(name)
+    raise UserError(f"There is no device {name!r} here. Valid choices for --device: auto, {', '.join(available)}.")
+
+
+def describe_device(device: torch.device) -> str:
+    """Name the model of a device, as cost tables show it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return _cpu_name()
+
+
+def describe_environment(device: torch.device) -> dict[str, Any]:
+    """Collect what `environment.json` records."""
+    properties = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
+    return {
+        "augbench": augbench.__version__,
+        "code": code_state(),
+        "command": shlex.join(sys.argv),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "host": platform.node(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "device": describe_device(device),
+        "device_uuid": str(properties.uuid) if properties is not None else None,
+        "threads": torch.get_num_threads(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+    }
+
+
+def code_state() -> dict[str, Any]:
+    """Git commit of the code and whether files differ from it; both None outside a git checkout."""
+    folder = Path(__file__).resolve().parent
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None or _git(folder, "ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return {"commit": None, "dirty": None}
+    return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain"))}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cpu_name() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

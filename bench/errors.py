@@ -1,0 +1,20 @@
+"""Errors that a user can cause, each one paragraph: what is wrong, where, the valid choices, the way on."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(Exception):
+    """A mistake in the input or the surroundings; the command line prints its text and exits with status 2."""
+
+
+class DivergedError(UserError):
+    """Training produced a loss that is not a finite number."""
+
+
+def one_of(kind: str, given: str, valid: Iterable[str]) -> str:
+    """Say that `given` is no known `kind`, which ones are, and which one was probably meant."""
+    choices = sorted(valid)
+    close = get_close_matches(given, choices, n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    return f"There is no {kind} {given!r}.{guess} Valid choices: {', '.join(choices) or 'none'}."

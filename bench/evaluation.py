@@ -1,0 +1,130 @@
+"""The one evaluation: probabilities without and with test-time draws, their metrics, and the rotation probe."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from augbench.bench.clock import Cost
+from augbench.bench.dataset import Split
+from augbench.bench.method import Policy
+from augbench.bench.metrics import score
+from augbench.bench.protocol import Protocol
+from augbench.bench.randomness import generator
+from augbench.bench.space import resample, to_unit_interval
+
+CHUNK = 1000  # images in one forward pass of an evaluation
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Test probabilities of a run.
+
+    Attributes:
+        labels: (N,).
+        probabilities: By number of test-time draws, 0 for none: (repeats, N, classes), float32, one repeat for 0.
+    """
+
+    labels: NDArray[np.int64]
+    probabilities: dict[int, NDArray[np.float32]]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays by the names that they have in `predictions.npz`."""
+        return {"labels": self.labels} | {f"draws_{n}": values for n, values in self.probabilities.items()}
+
+
+@torch.no_grad()
+def predict(network: nn.Module, images: Tensor) -> Tensor:
+    """Softmax probabilities (N, classes) of images (N, C, H, W) in [0, 1]."""
+    return torch.cat([network(chunk).softmax(-1) for chunk in images.split(CHUNK)])
+
+
+@torch.no_grad()
+def predict_with_draws(
+    network: nn.Module, images: Tensor, policy: Policy, counts: tuple[int, ...], source: torch.Generator
+) -> dict[int, Tensor]:
+    """Average softmax probabilities over test-time draws.
+
+    Args:
+        network: Takes images in [0, 1].
+        images: (N, C, H, W), uint8.
+        policy: What to draw from.
+        counts: Numbers of draws, rising; a larger number goes on from the draws of a smaller one.
+        source: Source of randomness.
+
+    Returns:
+        (N, classes) for each number of draws.
+    """
+    total = torch.zeros((), device=images.device)
+    averages = {}
+    for drawn in range(1, max(counts, default=0) + 1):
+        total = total + torch.cat([network(policy(chunk, source)).softmax(-1) for chunk in images.split(CHUNK)])
+        if drawn in counts:
+            averages[drawn] = total / drawn
+    return averages
+
+
+def evaluate(
+    network: nn.Module, policy: Policy | None, test: Split, protocol: Protocol, seed: int, cost: Cost
+) -> Predictions:
+    """Predict the test images without test-time draws and, where there is a policy, with them."""
+    network.eval()
+    device = test.images.device
+    with cost.phase("evaluation"):
+        plain = predict(network, to_unit_interval(test.images))
+        probabilities = {0: plain.cpu().numpy()[None]}
+        cost.image_passes["evaluation"] += len(test)
+        if policy is not None:
+            repeats = []
+            for repeat in range(protocol.test_time_repeats):
+                source = generator(seed, f"test/{repeat}", device)
+                repeats.append(predict_with_draws(network, test.images, policy, protocol.test_time_draws, source))
+                cost.image_passes["evaluation"] += len(test) * max(protocol.test_time_draws, default=0)
+            for count in protocol.test_time_draws:
+                probabilities[count] = torch.stack([repeat[count] for repeat in repeats]).cpu().numpy()
+    return Predictions(test.labels.cpu().numpy(), probabilities)
+
+
+def summarise(predictions: Predictions, bins: int) -> dict[str, dict[str, dict[str, Any]]]:
+    """Compute every metric for every number of draws.
+
+    Returns:
+        By number of draws (as text), by metric: `mean` and `values` over the repeats, and their standard deviation
+        `sd` (n − 1 in the divisor; None for a single repeat).
+    """
+    summary = {}
+    for count, repeats in predictions.probabilities.items():
+        scores = [score(probabilities, predictions.labels, bins) for probabilities in repeats]
+        summary[str(count)] = {name: _mean_and_deviation([values[name] for values in scores]) for name in scores[0]}
+    return summary
+
+
+def _mean_and_deviation(values: list[float]) -> dict[str, Any]:
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {"mean": float(np.mean(values)), "sd": deviation, "values": values}
+
+
+@torch.no_grad()
+def rotation_probe(network: nn.Module, test: Split, angles: int, cost: Cost) -> dict[str, list[float]]:
+    """Accuracy on the test images turned by each of `angles` angles, evenly spaced over the circle.
+
+    Returns:
+        `degrees`, from −180 up, 180 left out, and `accuracy` in [0, 1].
+    """
+    network.eval()
+    degrees = [360 * index / angles - 180 for index in range(angles)]
+    with cost.phase("evaluation"):
+        accuracy = [_accuracy_when_turned(network, test, math.radians(angle)) for angle in degrees]
+    cost.image_passes["evaluation"] += len(test) * angles
+    return {"degrees": degrees, "accuracy": accuracy}
+
+
+def _accuracy_when_turned(network: nn.Module, test: Split, angle: float) -> float:
+    cosine, sine = math.cos(angle), math.sin(angle)
+    inverse = torch.tensor([[cosine, sine], [-sine, cosine]], device=test.images.device)
+    turned = resample(to_unit_interval(test.images), inverse.expand(len(test), 2, 2))
+    return (predict(network, turned).argmax(-1) == test.labels).float().mean().item()

@@ -1,0 +1,86 @@
+"""Reading and writing files so that a kill at any moment leaves either the old or the new content."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from augbench.bench.errors import UserError
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside `path`; on success flush it to disk and rename it to `path`.
+
+    Raises:
+        UserError: If the folder cannot be written to, or the disk is full.
+    """
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    except OSError as error:
+        raise _not_writable(path.parent, error) from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a JSON file atomically; numbers that are not finite are refused."""
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        ValueError: If the file is missing, truncated or holds something else.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise ValueError(f"{path.name} is no complete JSON") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path.name} holds no JSON object")
+    return content
+
+
+def make_folder(path: Path) -> Path:
+    """Create a folder with its parents and make sure that it can be written to.
+
+    Raises:
+        UserError: If it cannot.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    return path
+
+
+def _not_writable(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"{path} cannot be written: {error.strerror or error}. Choose another folder with --out, free some space "
+        "or change the permissions, then give the same command again; what was written before is kept."
+    )

@@ -1,0 +1,196 @@
+"""The contract of an augmentation learner. Every hook has a default, so a method overrides only what it is about."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from augbench.bench.dataset import Split
+from augbench.bench.space import Draw, Space, to_unit_interval
+
+Policy = Callable[[Tensor, torch.Generator], Tensor]
+"""Draws one transform for each of N images (N, C, H, W), uint8, and returns them transformed, float in [0, 1]."""
+
+
+class Hyperparameters(BaseModel):
+    """Base of a method's hyperparameters: typed, with a range and a description for each; unknown names are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+H = TypeVar("H", bound=Hyperparameters)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a method may know of the run that it is part of.
+
+    Attributes:
+        space: The shared augmentation space at the size of the images.
+        classes: Number of classes.
+        train_size: Number of training images.
+        epochs: Epochs of the training phase.
+        baseline_copies: Copies of each image in a batch for methods that have no number of their own.
+        device: Where images, network and learned parameters live.
+    """
+
+    space: Space
+    classes: int
+    train_size: int
+    epochs: int
+    baseline_copies: int
+    device: torch.device
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Augmented copies of a batch.
+
+    Attributes:
+        images: M copies of B images, copy by copy, float in [0, 1]; (M·B, C, H, W).
+        draw: The draws behind them where the shared space made them.
+    """
+
+    images: Tensor
+    draw: Draw | None = None
+
+
+@dataclass(frozen=True)
+class SearchProblem:
+    """What a search phase may use: training images only, some of them held out. Test images never get here.
+
+    Attributes:
+        train: Images to fit networks on.
+        validation: Images held out from training for the search.
+        build_network: Makes a freshly initialised network that takes images in [0, 1].
+        generator: Source of randomness on the device.
+        count_passes: To be told how many images went through a network.
+    """
+
+    train: Split
+    validation: Split
+    build_network: Callable[[], nn.Module]
+    generator: torch.Generator
+    count_passes: Callable[[int], None]
+
+
+class Method(Generic[H]):
+    """An augmentation learner.
+
+    The training loop calls, for each run, `search` (where `searches`), `wrap_network`, and then for each epoch
+    `start_epoch`, for each step `augment`, `loss`, `regulariser`, `after_backward`, and at the end of the epoch
+    `after_epoch`. Evaluation calls `test_policy`. What the method learns goes into `learnable` and, where
+    it uses optimisers of its own, they go into `optimizers`: both are then saved and restored with the run.
+
+    Attributes:
+        name: The registered name; set by the decorator.
+        version: To be raised whenever results change; part of a run's identity.
+        title: One line for tables and lists.
+        paper: Where the method was published.
+        deviations: What differs from the paper or its code, and why.
+        searches: Whether there is a search phase before training.
+        hyperparameters_type: The class of its hyperparameters.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    title: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    deviations: ClassVar[tuple[str, ...]] = ()
+    searches: ClassVar[bool] = False
+    hyperparameters_type: ClassVar[type[Hyperparameters]] = Hyperparameters
+
+    def __init__(self, hyperparameters: H, setting: Setting) -> None:
+        self.hyperparameters = hyperparameters
+        self.setting = setting
+        self.learnable: dict[str, Tensor] = {}
+        self.optimizers: dict[str, torch.optim.Optimizer] = {}
+
+    @property
+    def copies(self) -> int:
+        """Augmented copies M of each image in a batch."""
+        return self.setting.baseline_copies
+
+    def search(self, problem: SearchProblem) -> None:
+        """Search for a policy before training; what is found goes into `learnable`."""
+
+    def wrap_network(self, network: nn.Module) -> nn.Module:
+        """Return the network to train, for methods that change or multiply it."""
+        return network
+
+    def start_epoch(self, epoch: int) -> None:
+        """Anneal; `epoch` counts from 0. Must depend on nothing but the epoch, so that a run can be resumed."""
+
+    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+        """Make the augmented copies of a batch.
+
+        Args:
+            images: (B, C, H, W), uint8.
+            generator: Source of randomness on the images' device.
+        """
+        return Copies(to_unit_interval(repeat(images, self.copies)))
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Loss of each copy, here cross-entropy.
+
+        Args:
+            logits: (M, B, classes).
+            labels: (B,).
+
+        Returns:
+            (M, B).
+        """
+        copies, batch, classes = logits.shape
+        flat = F.cross_entropy(logits.reshape(-1, classes), labels.repeat(copies), reduction="none")
+        return flat.view(copies, batch)
+
+    def regulariser(self) -> Tensor | None:
+        """Return what is added to the mean loss before the backward pass, a scalar, or nothing."""
+        return None
+
+    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+        """Step the learned parameters; gradients of `learnable` are there.
+
+        Args:
+            losses: Loss of each copy, without gradient; (M, B).
+            copies: What `augment` returned.
+        """
+
+    def after_epoch(self, epoch: int) -> None:
+        """End an epoch; `epoch` counts from 0."""
+
+    def test_policy(self) -> Policy | None:
+        """Return what test-time augmentation draws from, or None for methods without a policy to draw from."""
+        return None
+
+    def learned(self) -> dict[str, float]:
+        """Name the learned numbers for the trajectory.
+
+        Keys are `probability/<block>` in [0, 1] and `range/<block>`, the half-width of a symmetric uniform law in the
+        unit of the block; other keys are kept and shown as they are.
+        """
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs of the method, as tensors and plain values."""
+        return {
+            "learnable": {name: tensor.detach().clone() for name, tensor in self.learnable.items()},
+            "optimizers": {name: optimizer.state_dict() for name, optimizer in self.optimizers.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        with torch.no_grad():
+            for name, tensor in self.learnable.items():
+                tensor.copy_(state["learnable"][name])
+        for name, optimizer in self.optimizers.items():
+            optimizer.load_state_dict(state["optimizers"][name])
+
+
+def repeat(images: Tensor, copies: int) -> Tensor:
+    """Repeat a batch copy by copy: (B, …) becomes (M·B, …)."""
+    return images if copies == 1 else images.repeat(copies, *(1,) * (images.ndim - 1))

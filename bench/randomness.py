@@ -1,0 +1,35 @@
+"""Seeds: every stream of random numbers is named, and its seed follows from the run's seed and that name alone."""
+
+import hashlib
+
+import torch
+
+
+def derived_seed(seed: int, stream: str) -> int:
+    """Derive the seed of a named stream; the same in every process, 63 bits."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{stream}".encode()).digest()[:8], "big") >> 1
+
+
+def generator(seed: int, stream: str, device: torch.device | str = "cpu") -> torch.Generator:
+    """Make the generator of a named stream."""
+    return torch.Generator(device).manual_seed(derived_seed(seed, stream))
+
+
+def epoch_order(seed: int, epoch: int, count: int) -> torch.Tensor:
+    """Order of the training images in one epoch, a function of seed and epoch; (count,) long."""
+    return torch.randperm(count, generator=generator(seed, f"order/{epoch}"))
+
+
+def global_state(device: torch.device) -> dict[str, torch.Tensor]:
+    """State of torch's global generators, which dropout draws from."""
+    state = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def restore_global_state(state: dict[str, torch.Tensor], device: torch.device) -> None:
+    """Restore what `global_state` returned."""
+    torch.set_rng_state(state["cpu"])
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)

@@ -1,0 +1,232 @@
+"""The run folder: the only place where a run's state lives.
+
+Files: `spec.json`, `status.json`, `metrics.jsonl`, `result.json`, `predictions.npz`, `environment.json`, `log.txt`,
+`checkpoint.pt` while it is unfinished, `model.pt`
+afterwards, and `lock`, which the owner holds while it runs, so that the kernel lets go of it when the owner dies.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from augbench.bench.errors import UserError
+from augbench.bench.files import make_folder, read_json, write_json, write_text
+from augbench.bench.protocol import PROTOCOL_VERSION
+from augbench.bench.spec import RunSpec
+
+
+class RunState(StrEnum):
+    """State of a run. Unknown is not failed."""
+
+    PLANNED = "planned"
+    SUBMITTED = "submitted"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    KILLED = "killed"
+    TIMED_OUT = "timed out"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+
+class BusyError(Exception):
+    """Another process is running this run."""
+
+
+class DamagedError(UserError):
+    """A run folder that is truncated, foreign or of a newer protocol."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Path of one run's folder and typed access to its files."""
+
+    path: Path
+
+    @property
+    def lock(self) -> Path:
+        """File that the owner keeps locked."""
+        return self.path / "lock"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON line for each epoch."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def predictions(self) -> Path:
+        """Test labels and probabilities."""
+        return self.path / "predictions.npz"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Everything that a resumed run needs."""
+        return self.path / "checkpoint.pt"
+
+    @property
+    def model(self) -> Path:
+        """Trained network and learned parameters of a finished run."""
+        return self.path / "model.pt"
+
+    @property
+    def log(self) -> Path:
+        """What the run printed."""
+        return self.path / "log.txt"
+
+    def write_spec(self, spec: RunSpec) -> None:
+        """Create the folder; leave it alone if it is there already."""
+        if not (self.path / "spec.json").exists():
+            make_folder(self.path)
+            content = {"identity": spec.identity, "spec": spec.model_dump(mode="json")}
+            write_json(self.path / "spec.json", content)
+
+    def read_spec(self) -> RunSpec:
+        """Read what the run is.
+
+        Raises:
+            DamagedError: If the file is missing, truncated, foreign, changed by hand or of a newer protocol version.
+        """
+        try:
+            content = read_json(self.path / "spec.json")
+            version = content["spec"]["protocol_version"]
+            if version > PROTOCOL_VERSION:
+                raise DamagedError(
+                    f"{self.path} was written under protocol version {version}; this augbench knows versions up to "
+                    f"{PROTOCOL_VERSION}. Install a newer augbench or choose another folder."
+                )
+            spec = RunSpec.model_validate(content["spec"])
+            if spec.identity != content["identity"]:
+                raise ValueError("its identity does not belong to its specification")
+        except (ValueError, KeyError, TypeError, ValidationError) as error:
+            reason = f"{error.error_count()} wrong fields" if isinstance(error, ValidationError) else str(error)
+            raise DamagedError(
+                f"{self.path} is no complete run folder: {reason}. Move it away or delete it, then give the same "
+                "command again; the other runs are not affected."
+            ) from None
+        return spec
+
+    def read_result(self) -> dict[str, Any] | None:
+        """Read the result of a finished run, or None.
+
+        Raises:
+            DamagedError: If it is there but truncated or of another run.
+        """
+        path = self.path / "result.json"
+        if not path.exists():
+            return None
+        try:
+            result = read_json(path)
+            if result["identity"] != self.read_spec().identity:
+                raise ValueError("result.json belongs to another run")
+            if not self.predictions.exists():
+                raise ValueError("predictions.npz is missing")
+        except (ValueError, KeyError) as error:
+            raise DamagedError(
+                f"The result in {self.path} is damaged: {error}. Delete result.json to have the run finished again."
+            ) from None
+        return result
+
+    def read_status(self) -> dict[str, Any]:
+        """Read the last status, empty if there is none."""
+        try:
+            return read_json(self.path / "status.json")
+        except ValueError:
+            return {}
+
+    def write_status(self, state: RunState, **details: Any) -> None:
+        """Record a state with its owner and the time."""
+        owner = {"host": socket.gethostname(), "pid": os.getpid()}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        write_json(self.path / "status.json", {"state": state, "time": now, "owner": owner, **details})
+
+    def state(self) -> RunState:
+        """Tell the state from the files; a run whose owner is gone was killed."""
+        if not (self.path / "spec.json").exists():
+            return RunState.PLANNED
+        if self.read_result() is not None:
+            return RunState.DONE
+        recorded = self.read_status().get("state", RunState.PLANNED)
+        if recorded == RunState.RUNNING and not self.is_locked():
+            return RunState.KILLED
+        return RunState(recorded) if recorded in set(RunState) else RunState.UNKNOWN
+
+    def is_locked(self) -> bool:
+        """Tell whether some process is running this run."""
+        if not self.lock.exists():
+            return False
+        try:
+            with self.claim():
+                return False
+        except BusyError:
+            return True
+
+    @contextmanager
+    def claim(self) -> Iterator[None]:
+        """Own the run for the length of the block.
+
+        Raises:
+            BusyError: If another process owns it.
+        """
+        descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BusyError(str(self.path)) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def write_metrics(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Record one row for each finished epoch."""
+        write_text(self.metrics, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Read one row for each finished epoch.
+
+        Raises:
+            DamagedError: If a line is no complete JSON.
+        """
+        if not self.metrics.exists():
+            return []
+        try:
+            return [json.loads(line) for line in self.metrics.read_bytes().splitlines()]
+        except ValueError:
+            raise DamagedError(
+                f"{self.metrics} is truncated or foreign. Move the folder away or delete it and run the suite again."
+            ) from None
+
+    def forget(self) -> None:
+        """Delete everything but the specification, to run again from the start."""
+        for file in self.path.iterdir():
+            if file.name not in ("spec.json", "lock"):
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
+
+
+def run_folders(root: Path) -> list[RunFolder]:
+    """List the run folders below a folder, in a fixed order: every sub-folder that holds or should hold a run.
+
+    Raises:
+        UserError: If the folder does not exist or holds no runs.
+    """
+    for folder in (root / "runs", root):
+        if folder.is_dir():
+            found = [RunFolder(path) for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] != "."]
+            if found:
+                return found
+    problem = "holds no runs" if root.is_dir() else "does not exist"
+    raise UserError(
+        f"The folder {root} {problem}. Give the folder that `augbench run` or `augbench demo` wrote to with --out, "
+        "or make one: `augbench demo`."
+    )

@@ -1,0 +1,160 @@
+"""What a run is: a frozen specification and the identity made from it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from augbench.bench.catalogues import datasets, methods, networks
+from augbench.bench.errors import UserError, one_of
+from augbench.bench.protocol import PROTOCOL_VERSION, Budget, Protocol
+
+Settings = dict[str, bool | int | float | str]
+
+
+class Component(BaseModel):
+    """A method, data set or network with its settings.
+
+    Attributes:
+        name: Registered name.
+        version: Version of the code at the time.
+        settings: Hyperparameters or options that differ from their defaults: part of the identity.
+        defaults: The other ones: not part of the identity, but compared, so that a changed default is noticed.
+        checksum: Checksum of the source files of a data set.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    version: int
+    settings: Settings = {}
+    defaults: Settings = {}
+    checksum: str = ""
+
+    @property
+    def all_settings(self) -> Settings:
+        """Every setting with its value."""
+        return self.defaults | self.settings
+
+    @property
+    def label(self) -> str:
+        """Name and settings that differ from their defaults, as tables show them."""
+        inside = ", ".join(f"{key}={value}" for key, value in sorted(self.settings.items()))
+        return f"{self.name} ({inside})" if inside else self.name
+
+
+class RunSpec(BaseModel):
+    """Everything that determines a run's result, and nothing else: no path, device, worker count or launcher."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    protocol_version: int = PROTOCOL_VERSION
+    protocol: Protocol = Protocol()
+    method: Component
+    dataset: Component
+    network: Component
+    budget: Budget
+    seed: int
+
+    @property
+    def identity(self) -> str:
+        """Identify the run: sha256 over canonical JSON of all that differs from a default, in hexadecimal."""
+        content = self.model_dump(mode="json", exclude={"protocol", "budget"})
+        for component in ("method", "dataset", "network"):
+            del content[component]["defaults"]
+        content["protocol"] = self.protocol.model_dump(mode="json", exclude_defaults=True)
+        content["budget"] = self.budget.model_dump(mode="json", exclude_defaults=True)
+        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+    @property
+    def folder_name(self) -> str:
+        """Name of the run's folder: readable in front, the identity's first 12 digits at the end."""
+        return f"{self.method.name}_{self.dataset.name}_{self.network.name}_seed{self.seed}_{self.identity[:12]}"
+
+
+def canonical_json(content: object) -> str:
+    """Write JSON in the one form that identities are made from: sorted keys, no blanks, no NaN."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+
+
+def method_component(name: str, settings: Mapping[str, Any], where: str) -> Component:
+    """Resolve a method and its hyperparameters.
+
+    Raises:
+        UserError: If there is no such method or hyperparameter, or a value is out of range.
+    """
+    target = methods().get(name)
+    return _component(name, target.version, target.hyperparameters_type, settings, where)
+
+
+def dataset_component(name: str, settings: Mapping[str, Any], where: str) -> Component:
+    """Resolve a data set and its options.
+
+    Raises:
+        UserError: If there is no such data set or option, or a value is out of range.
+    """
+    target = datasets().get(name)
+    component = _component(name, target.version, target.options_type, settings, where)
+    return component.model_copy(update={"checksum": target.checksum})
+
+
+def network_component(name: str) -> Component:
+    """Resolve a network.
+
+    Raises:
+        UserError: If there is no such network.
+    """
+    return Component(name=name, version=networks().get(name).version)
+
+
+def _component(name: str, version: int, model: type[BaseModel], settings: Mapping[str, Any], where: str) -> Component:
+    resolved = validated(model, settings, f"{name!r} in {where}").model_dump(mode="json")
+    changed = {key for key, value in resolved.items() if value != model.model_fields[key].default}
+    return Component(
+        name=name,
+        version=version,
+        settings={key: resolved[key] for key in sorted(changed)},
+        defaults={key: resolved[key] for key in sorted(set(resolved) - changed)},
+    )
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def validated(model: type[M], values: object, where: str) -> M:
+    """Check values from outside against a model.
+
+    Raises:
+        UserError: One paragraph that names every wrong key or value, where it stands and what is valid.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise UserError(f"Wrong settings for {where}: " + " ".join(_explain(model, error))) from None
+
+
+def _explain(model: type[BaseModel], error: ValidationError) -> list[str]:
+    sentences = []
+    for problem in error.errors():
+        place = problem["loc"]
+        key = ".".join(str(part) for part in place)
+        if problem["type"] == "extra_forbidden":
+            sentences.append(one_of("key", key, _fields_beside(model, place)))
+        elif problem["type"] == "missing":
+            sentences.append(f"{key!r} is missing.")
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            given = f" (given: {problem['input']!r})" if key else ""
+            sentences.append(f"{key or 'settings'}: {message}{given}.")
+    return sentences
+
+
+def _fields_beside(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
+    """Valid keys where a wrong one stands; `place` is the path of keys and positions to it."""
+    for part in place[:-1]:
+        if isinstance(part, str):
+            annotation = model.model_fields[part].annotation
+            model = next(kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
+    return list(model.model_fields)

@@ -1,0 +1,242 @@
+"""The one training loop. It can stop after any step and go on from there, bit for bit."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from augbench.bench.catalogues import methods, networks
+from augbench.bench.clock import Cost
+from augbench.bench.dataset import ImageData, split_off_validation
+from augbench.bench.errors import DivergedError
+from augbench.bench.method import Method, SearchProblem, Setting
+from augbench.bench.network import Normalised
+from augbench.bench.protocol import Budget
+from augbench.bench.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
+from augbench.bench.spec import RunSpec
+
+VALIDATION_SHARE = 0.2
+VALIDATION_SEED = 0
+
+
+class StopRequested(Exception):  # noqa: N818 - not an error
+    """The run was asked to stop; its state can be saved as it is."""
+
+
+@dataclass
+class EpochSums:
+    """Running sums of an epoch, kept on the device so that a step need not wait for them."""
+
+    loss: Tensor
+    correct: Tensor
+    steps: int = 0
+
+
+@dataclass
+class Trainer:
+    """A run in the course of training.
+
+    Attributes:
+        spec: What the run is.
+        data: The data set, on the device.
+        network: The network, which takes images in [0, 1].
+        method: The augmentation learner.
+        optimizer: Optimiser of the network.
+        augmentation: Source of the augmentation's randomness.
+        cost: Clocks and counters.
+        step: Steps done.
+        searched: Whether the search phase is over.
+        rows: One row of numbers for each finished epoch.
+    """
+
+    spec: RunSpec
+    data: ImageData
+    network: nn.Module
+    method: Method[Any]
+    optimizer: torch.optim.Optimizer
+    augmentation: torch.Generator
+    cost: Cost
+    sums: EpochSums
+    step: int = 0
+    searched: bool = False
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in an epoch; the last one may be smaller."""
+        return math.ceil(len(self.data.train) / self.spec.budget.batch_size)
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of the whole training phase."""
+        return self.steps_per_epoch * self.spec.budget.epochs
+
+    @property
+    def device(self) -> torch.device:
+        """Where everything lives."""
+        return self.cost.device
+
+    def train(self, after_step: Callable[["Trainer"], None], after_epoch: Callable[["Trainer"], None]) -> None:
+        """Search where the method does, then train to the end of the budget.
+
+        Args:
+            after_step: Called after every step; may raise StopRequested.
+            after_epoch: Called after every epoch, with its row at the end of `rows`.
+
+        Raises:
+            DivergedError: If the mean loss of an epoch is not a finite number.
+        """
+        if self.method.searches and not self.searched:
+            self._search()
+            after_step(self)
+        while self.step < self.total_steps:
+            with self.cost.phase("training"):
+                self._train_epoch(after_step)
+            after_epoch(self)
+
+    def _search(self) -> None:
+        def count(images: int) -> None:
+            self.cost.image_passes["search"] += images
+
+        train, validation = split_off_validation(self.data.train, VALIDATION_SHARE, VALIDATION_SEED)
+        with self.cost.phase("search"):
+            problem = SearchProblem(
+                train=train,
+                validation=validation,
+                build_network=lambda: build_network(self.spec, self.data, self.device),
+                generator=generator(self.spec.seed, "search", self.device),
+                count_passes=count,
+            )
+            self.method.search(problem)
+        self.searched = True
+
+    def _train_epoch(self, after_step: Callable[["Trainer"], None]) -> None:
+        epoch, done = divmod(self.step, self.steps_per_epoch)
+        self.method.start_epoch(epoch)
+        self.network.train()
+        order = epoch_order(self.spec.seed, epoch, len(self.data.train)).to(self.device)
+        for batch in order.split(self.spec.budget.batch_size)[done:]:
+            self._train_step(batch)
+            self.step += 1
+            if self.step % self.steps_per_epoch:  # the last step's state is complete only once the epoch is closed
+                after_step(self)
+        self._close_epoch(epoch)
+        after_step(self)
+
+    def _train_step(self, batch: Tensor) -> None:
+        labels = self.data.train.labels[batch]
+        copies = self.method.augment(self.data.train.images[batch], self.augmentation)
+        logits = self.network(copies.images).view(-1, len(batch), self.data.classes)
+        losses = self.method.loss(logits, labels)
+        regulariser = self.method.regulariser()
+        objective = losses.mean() if regulariser is None else losses.mean() + regulariser
+        self.optimizer.zero_grad(set_to_none=True)
+        objective.backward()
+        self.method.after_backward(losses.detach(), copies)
+        set_learning_rate(self.optimizer, self.spec.budget.learning_rate_at(self.step, self.total_steps))
+        self.optimizer.step()
+        self.cost.image_passes["training"] += len(copies.images)
+        self.sums.loss += losses.detach().mean()
+        self.sums.correct += (logits.detach().argmax(-1) == labels).float().mean()
+        self.sums.steps += 1
+
+    def _close_epoch(self, epoch: int) -> None:
+        self.method.after_epoch(epoch)
+        loss, correct = (float(total) / self.sums.steps for total in (self.sums.loss, self.sums.correct))
+        learned = self.method.learned()
+        if not all(map(math.isfinite, (loss, *learned.values()))):
+            raise DivergedError(
+                f"Training diverged in epoch {epoch + 1} of {self.spec.budget.epochs}: the loss or a learned number is "
+                "not finite. Lower the learning rate of the budget or of the method in the suite and run it again."
+            )
+        self.rows.append({"epoch": epoch + 1, "loss": loss, "accuracy": correct, "learned": learned})
+        self.sums = new_sums(self.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that `load_state_dict` needs to go on bit for bit."""
+        return {
+            "identity": self.spec.identity,
+            "step": self.step,
+            "searched": self.searched,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "method": self.method.state_dict(),
+            "augmentation": self.augmentation.get_state(),
+            "global": global_state(self.device),
+            "sums": {"loss": self.sums.loss, "correct": self.sums.correct, "steps": self.sums.steps},
+            "seconds": self.cost.seconds,
+            "image_passes": self.cost.image_passes,
+            "rows": self.rows,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        self.step, self.searched, self.rows = state["step"], state["searched"], list(state["rows"])
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.method.load_state_dict(state["method"])
+        self.augmentation.set_state(state["augmentation"].cpu())
+        restore_global_state({name: value.cpu() for name, value in state["global"].items()}, self.device)
+        sums = state["sums"]
+        self.sums = EpochSums(sums["loss"].to(self.device), sums["correct"].to(self.device), sums["steps"])
+        self.cost.seconds, self.cost.image_passes = dict(state["seconds"]), dict(state["image_passes"])
+
+
+def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer:
+    """Build a run at its beginning; the same seed gives the same network and data order for every method."""
+    data = data.to(device)
+    method_type = methods().get(spec.method.name)
+    setting = Setting(
+        space=spec.protocol.space(data.image_size),
+        classes=data.classes,
+        train_size=len(data.train),
+        epochs=spec.budget.epochs,
+        baseline_copies=spec.budget.baseline_copies,
+        device=device,
+    )
+    method = method_type(method_type.hyperparameters_type.model_validate(spec.method.all_settings), setting)
+    torch.manual_seed(derived_seed(spec.seed, "network"))
+    network = method.wrap_network(build_network(spec, data, device)).to(device)
+    return Trainer(
+        spec=spec,
+        data=data,
+        network=network,
+        method=method,
+        optimizer=network_optimizer(network, spec.budget),
+        augmentation=generator(spec.seed, "augmentation", device),
+        cost=Cost(device),
+        sums=new_sums(device),
+    )
+
+
+def build_network(spec: RunSpec, data: ImageData, device: torch.device) -> nn.Module:
+    """Build the network of a run, freshly initialised, with the normalisation of its data set inside."""
+    network = networks().get(spec.network.name)().build(data.channels, data.classes)
+    return Normalised(network, *data.mean_and_deviation).to(device)
+
+
+def network_optimizer(network: nn.Module, budget: Budget) -> torch.optim.Optimizer:
+    """Build the optimiser that a budget asks for."""
+    if budget.optimizer == "adam":
+        return torch.optim.Adam(network.parameters(), lr=budget.learning_rate, weight_decay=budget.weight_decay)
+    return torch.optim.SGD(
+        network.parameters(),
+        lr=budget.learning_rate,
+        momentum=budget.momentum,
+        nesterov=budget.momentum > 0,
+        weight_decay=budget.weight_decay,
+    )
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of every parameter group."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def new_sums(device: torch.device) -> EpochSums:
+    """Start an epoch's sums."""
+    return EpochSums(torch.zeros((), device=device), torch.zeros((), device=device))

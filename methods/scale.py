@@ -1,0 +1,127 @@
+"""SCALE: stochastic compositional augmentation learning by transformed risk minimisation."""
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from augbench.bench.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
+from augbench.bench.registry import register
+from augbench.methods.scale_estimators import Estimator, probability_gradient
+from augbench.methods.scale_regulariser import parameter_free_divergence, parametric_divergence
+
+
+class ScaleHyperparameters(Hyperparameters):
+    """Hyperparameters of SCALE; defaults are the paper's where it states them."""
+
+    copies: int = Field(4, ge=1, le=64, description="augmented copies M of each image in a batch")
+    estimator: Estimator = Field("pooled", description="estimator of the gradient of the probabilities π")
+    regularisation: float = Field(0.006, ge=0, le=10, description="weight λ_reg of the PAC-Bayes regulariser")
+    learning_rate: float = Field(0.001, gt=0, le=1, description="rate for π and α in the first epoch; falls to 0")
+    joint_share: float = Field(1.0, gt=0, le=1, description="share of the epochs, from the first, in which π, α learn")
+    initial_range: float = Field(0.1, gt=0, le=0.69, description="range α of every continuous block at the start")
+    prior: float = Field(0.01, gt=0, lt=1, description="β: the prior leaves a block out with this probability")
+    clamp: float = Field(0.4, ge=0, lt=1, description="π is kept in [c, 1−c]; c falls from this over 7 to 0")
+
+    @model_validator(mode="after")
+    def _enough_copies(self) -> "ScaleHyperparameters":
+        if self.estimator == "rloo" and self.copies < 2:
+            raise ValueError("the estimator 'rloo' needs copies of at least 2")
+        return self
+
+
+@register("scale")
+class Scale(Method[ScaleHyperparameters]):
+    """Learns the probability π of every block and the range α of every continuous one, along with the network.
+
+    The objective is the mean loss over the copies + λ_reg·Reg(π, α) (theorem 3.1). α is reparametrised, π has an
+    estimator of its own, and both take the projected gradient steps of algorithm 1.
+    """
+
+    title = "probabilities and ranges of seven blocks, PAC-Bayes regulariser"
+    paper = "Learning Augmentation Distributions using Transformed Risk Minimization (TMLR 2023)"
+    deviations = (
+        "The paper's estimator for π, read literally, takes an empty group's mean as zero and is biased towards ½; "
+        "the default pools the groups over the mini-batch (`per-image-zero` is the literal reading).",
+        "The paper states neither the maxima A nor the support of the crop: the shared space decides both.",
+        "α keeps a floor of A/1000, since the regulariser diverges at 0.",
+        "A block about which a mini-batch says nothing keeps its π in that step.",
+    )
+    hyperparameters_type = ScaleHyperparameters
+
+    def __init__(self, hyperparameters: ScaleHyperparameters, setting: Setting) -> None:
+        super().__init__(hyperparameters, setting)
+        device, space = setting.device, setting.space
+        self.maxima, self.supports = space.maxima(device), space.supports(device)
+        blocks = len(space.blocks)
+        self.probabilities = torch.full((blocks,), 1 / blocks, device=device).requires_grad_()
+        start = self.maxima.clamp(max=hyperparameters.initial_range)
+        self.ranges = start.clone().requires_grad_()
+        self.learnable = {"probabilities": self.probabilities, "ranges": self.ranges}
+        self.start_epoch(0)
+
+    @property
+    def copies(self) -> int:
+        """Augmented copies M of each image."""
+        return self.hyperparameters.copies
+
+    def start_epoch(self, epoch: int) -> None:
+        """Anneal the rate and the clamp linearly; both reach 0 when the joint epochs are over."""
+        joint_epochs = max(1, round(self.hyperparameters.joint_share * self.setting.epochs))
+        remaining = max(0.0, 1 - epoch / joint_epochs)
+        self.rate = self.hyperparameters.learning_rate * remaining
+        self.margin = self.hyperparameters.clamp / len(self.probabilities) * remaining
+
+    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+        """Make M copies of each image, differentiable in the ranges while they are learned."""
+        space, images = self.setting.space, repeat(images, self.copies)
+        ranges = self.ranges if self.rate > 0 else self.ranges.detach()
+        draw = space.sample(len(images), self.probabilities, ranges, generator)
+        return Copies(space.apply(images, draw), draw)
+
+    def regulariser(self) -> Tensor | None:
+        """λ_reg·Reg(π, α), with gradients for both."""
+        if self.rate == 0:
+            return None
+        prior, continuous = self.hyperparameters.prior, len(self.ranges)
+        first, rest = self.probabilities[:continuous], self.probabilities[continuous:]
+        divergence = parametric_divergence(first, self.ranges, self.maxima, prior).sum()
+        divergence = divergence + parameter_free_divergence(rest, self.supports, prior).sum()
+        return self.hyperparameters.regularisation * divergence
+
+    @torch.no_grad()
+    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+        """Take the projected gradient step of algorithm 1 for π and α."""
+        if self.rate == 0 or copies.draw is None:
+            return
+        active = copies.draw.active.view(*losses.shape, -1)
+        estimate = probability_gradient(losses, active, self.probabilities, self.hyperparameters.estimator)
+        gradient = torch.where(estimate.informative, _gradient(self.probabilities) + estimate.value, 0)
+        self.probabilities.sub_(self.rate * gradient).clamp_(self.margin, 1 - self.margin)
+        self.ranges.sub_(self.rate * _gradient(self.ranges))
+        self.ranges.copy_(torch.minimum(torch.maximum(self.ranges, 1e-3 * self.maxima), self.maxima))
+        self.probabilities.grad = self.ranges.grad = None
+
+    def test_policy(self) -> Policy:
+        """Draw from the learned distribution Q_θ."""
+        space = self.setting.space
+
+        def transform(images: Tensor, generator: torch.Generator) -> Tensor:
+            draw = space.sample(len(images), self.probabilities, self.ranges.detach(), generator)
+            return space.apply(images, draw)
+
+        return transform
+
+    def learned(self) -> dict[str, float]:
+        """π of every block and α of every continuous one."""
+        blocks = self.setting.space.blocks
+        numbers = {
+            f"probability/{block.name}": probability
+            for block, probability in zip(blocks, self.probabilities.tolist(), strict=True)
+        }
+        continuous = [block for block in blocks if block.maximum is not None]
+        ranges = zip(continuous, self.ranges.tolist(), strict=True)
+        return numbers | {f"range/{block.name}": value for block, value in ranges}
+
+
+def _gradient(tensor: Tensor) -> Tensor:
+    return torch.zeros_like(tensor) if tensor.grad is None else tensor.grad

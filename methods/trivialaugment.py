@@ -1,0 +1,51 @@
+"""TrivialAugment in the shared space."""
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from augbench.bench.method import Copies, Hyperparameters, Method, Policy, repeat
+from augbench.bench.registry import register
+from augbench.bench.space import Draw
+
+
+class TrivialAugmentHyperparameters(Hyperparameters):
+    """Hyperparameters of TrivialAugment."""
+
+    levels: int = Field(31, ge=2, le=1001, description="strengths from none to the block's maximum, evenly spaced")
+
+
+@register("trivialaugment")
+class TrivialAugment(Method[TrivialAugmentHyperparameters]):
+    """Applies one block to each image, drawn uniformly from all blocks and the identity, at a uniform strength."""
+
+    title = "one random block at a random strength"
+    paper = "Müller and Hutter, TrivialAugment: Tuning-free Yet State-of-the-Art Data Augmentation (ICCV 2021)"
+    deviations = (
+        "The operations are the blocks of the shared space, as in SCALE's comparison, instead of TrivialAugment's own.",
+        "Blocks without a strength draw uniformly from their support, as they do for every other method.",
+        "No cutout, crop or flip on top.",
+    )
+    hyperparameters_type = TrivialAugmentHyperparameters
+
+    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+        """Make the augmented copies."""
+        images = repeat(images, self.copies)
+        draw = self._draw(len(images), generator)
+        return Copies(self.setting.space.apply(images, draw), draw)
+
+    def _draw(self, count: int, generator: torch.Generator) -> Draw:
+        space, device = self.setting.space, generator.device
+        blocks = len(space.blocks)
+        chosen = torch.randint(blocks + 1, (count,), device=device, generator=generator)
+        active = F.one_hot(chosen, blocks + 1)[:, :blocks].bool()  # the last choice is the identity
+        maxima = space.maxima(device)
+        level = torch.randint(self.hyperparameters.levels, (count, 1), device=device, generator=generator)
+        sign = 2 * torch.randint(2, (count, len(maxima)), device=device, generator=generator) - 1
+        magnitudes = sign * maxima * level / (self.hyperparameters.levels - 1)
+        return Draw(active, magnitudes, *space.sample_elements(count, generator))
+
+    def test_policy(self) -> Policy:
+        """Draw as in training."""
+        return lambda images, generator: self.setting.space.apply(images, self._draw(len(images), generator))

@@ -1,0 +1,1 @@
+"""From run folders to frames, tables, figures and findings in words."""
