@@ -31,6 +31,18 @@ def choose_device(name: str) -> torch.device:
     raise UserError(f"There is no device {name!r} here. Valid choices for --device: auto, {', '.join(available)}.")
 
 
+def available_devices(name: str) -> list[str]:
+    """Devices to give out in turn: every GPU for `auto` where there are any, else the one that is named.
+
+    Raises:
+        UserError: If there is no such device here.
+    """
+    chosen = choose_device(name)
+    if name == "auto" and chosen.type == "cuda":
+        return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    return [str(chosen)]
+
+
 def describe_device(device: torch.device) -> str:
     """Name the model of a device, as cost tables show it."""
     if device.type == "cuda":

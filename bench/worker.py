@@ -191,7 +191,7 @@ def load_dataset(component: Component, root: Path) -> ImageData:
 
 
 def _load(path: Path, identity: str, device: torch.device) -> dict[str, Any]:
-    advice = f"Delete {path} to have the run start again."
+    advice = "Give the command again with --retry-failed to have this run start from the beginning."
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:

@@ -28,6 +28,19 @@ class Placement:
     data: Path
 
 
+@dataclass(frozen=True)
+class Activity:
+    """What a launcher is doing at the moment.
+
+    Attributes:
+        running: Runs that are being executed.
+        ended: Runs that have ended, in whatever state, in order.
+    """
+
+    running: tuple[RunFolder, ...]
+    ended: tuple[RunFolder, ...]
+
+
 class Launcher(ABC):
     """A way of placing runs.
 
@@ -40,13 +53,16 @@ class Launcher(ABC):
     title: ClassVar[str] = ""
 
     @abstractmethod
-    def launch(self, runs: Sequence[RunFolder], placement: Placement, poll: Callable[[], None]) -> None:
+    def launch(self, runs: Sequence[RunFolder], placement: Placement, poll: Callable[[Activity], None]) -> None:
         """Have every run executed, each by one process at a time, and return when all have ended.
 
         Args:
             runs: Folders with a specification; runs that are done are passed over.
             placement: Where and how.
             poll: Called a few times a second while runs go on.
+
+        Raises:
+            KeyboardInterrupt: After every run has been stopped with its state saved.
         """
 
 

@@ -1,0 +1,41 @@
+"""`augbench demo`: the first comparison, end to end."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from augbench.bench.commands.options import DEFAULT_DATA, Device, RetryFailed, Workers, placement
+from augbench.bench.commands.running import execute, raise_failures
+from augbench.bench.suite import load_suite
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("augbench-demo"),
+    workers: Workers = None,
+    device: Device = "cpu",
+    retry_failed: RetryFailed = False,
+) -> None:
+    """Compare five learners on upright and rotated digits: a table, what each one found, and figures."""
+    where = placement(workers, device, DEFAULT_DATA)
+    ended = execute(load_suite("demo"), out, "local", where, retry_failed=retry_failed)
+    show(out)
+    raise_failures(ended)
+
+
+def show(out: Path) -> None:
+    """Print the table and the findings of an output folder and write tables and figures beside its runs."""
+    from augbench.results.figures import write_figures
+    from augbench.results.findings import findings
+    from augbench.results.frame import load_runs
+    from augbench.results.tables import comparison_table, to_rich, write_tables
+
+    console = Console()
+    runs = load_runs(out)
+    console.print(to_rich(comparison_table(runs)))
+    console.print("\nWhich symmetries did each learner find?", style="bold")
+    for sentence in findings(runs):
+        console.print(f"• {sentence}", markup=False, highlight=False)
+    written = [*write_tables(runs, out / "tables"), *write_figures(runs, out / "figures")]
+    console.print(f"\n{len(written)} tables and figures are in {out / 'tables'} and {out / 'figures'}.", markup=False)

@@ -1,0 +1,116 @@
+"""`augbench list`: what is registered, and the card of one entry."""
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+
+from augbench.bench.catalogues import datasets, methods, networks
+from augbench.bench.errors import UserError, one_of
+from augbench.bench.launchers.launcher import launchers
+from augbench.bench.registry import Catalogue
+from augbench.bench.suite import built_in_suites, parse_suite
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    METHODS = "methods"
+    DATASETS = "datasets"
+    NETWORKS = "networks"
+    SUITES = "suites"
+    LAUNCHERS = "launchers"
+
+
+def list_registered(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    name: Annotated[str | None, typer.Argument(help="One entry, to see its card.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List what is registered, or show the card of one entry."""
+    cards, broken = _cards(kind)
+    if name is not None and name not in cards:
+        raise UserError(one_of(kind.removesuffix("s"), name, cards))
+    if as_json:
+        typer.echo(json.dumps(list(cards.values()) if name is None else cards[name], indent=1, ensure_ascii=False))
+    elif name is None:
+        _print_overview(cards, broken)
+    else:
+        _print_card(cards[name])
+
+
+def _cards(kind: Kind) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Cards by name, and what could not be imported."""
+    if kind is Kind.SUITES:
+        return {name: _suite_card(name, text) for name, text in built_in_suites().items()}, []
+    catalogues: dict[Kind, Catalogue[Any]] = {
+        Kind.METHODS: methods(),
+        Kind.DATASETS: datasets(),
+        Kind.NETWORKS: networks(),
+        Kind.LAUNCHERS: launchers(),
+    }
+    catalogue = catalogues[kind]
+    broken = [f"{entry.origin} could not be imported: {entry.reason}" for entry in catalogue.broken]
+    return {entry.name: _card(entry.target) | {"origin": entry.origin} for entry in catalogue}, broken
+
+
+def _card(target: type[Any]) -> dict[str, Any]:
+    card = {"name": target.name, "title": target.title, "description": (target.__doc__ or "").split("\n\n")[0].strip()}
+    for attribute in ("version", "paper", "deviations", "searches", "checksum"):
+        if hasattr(target, attribute):
+            card[attribute] = getattr(target, attribute)
+    for attribute, heading in (("hyperparameters_type", "hyperparameters"), ("options_type", "options")):
+        if hasattr(target, attribute):
+            card[heading] = _settings(getattr(target, attribute))
+    return card
+
+
+def _settings(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    properties = model.model_json_schema().get("properties", {})
+    return {
+        name: {key: value for key, value in values.items() if key != "title"} for name, values in properties.items()
+    }
+
+
+def _suite_card(name: str, text: str) -> dict[str, Any]:
+    suite = parse_suite(text, f"built-in suite {name!r}")
+    return {"name": name, "title": suite.title, "runs": len(suite.specs()), "toml": text}
+
+
+def _print_overview(cards: dict[str, dict[str, Any]], broken: list[str]) -> None:
+    table = Table("name", "what")
+    for name, card in cards.items():
+        table.add_row(name, card["title"])
+    console = Console()
+    console.print(table)
+    for reason in broken:
+        console.print(reason, style="red", markup=False)
+
+
+def _print_card(card: dict[str, Any]) -> None:
+    console = Console()
+    for key, value in card.items():
+        if isinstance(value, dict):
+            console.print(f"{key}:" if value else f"{key}: none", markup=False)
+            for name, details in value.items():
+                console.print(f"  {name}: {_setting_line(details)}", markup=False, highlight=False)
+        elif isinstance(value, tuple):
+            console.print(f"{key}:" if value else f"{key}: none", markup=False)
+            for line in value:
+                console.print(f"  - {line}", markup=False, highlight=False)
+        else:
+            console.print(f"{key}: {value}", markup=False, highlight=False)
+
+
+LIMITS = {"minimum": "≥ ", "exclusiveMinimum": "> ", "maximum": "≤ ", "exclusiveMaximum": "< "}
+
+
+def _setting_line(details: dict[str, Any]) -> str:
+    limits = [f"{sign}{details[key]}" for key, sign in LIMITS.items() if key in details]
+    choices = ["one of " + ", ".join(map(str, details["enum"]))] if "enum" in details else []
+    facts = ", ".join([f"default {details.get('default')}", *choices, *limits])
+    return f"{details.get('description', '')} ({facts})"

@@ -1,0 +1,50 @@
+"""Progress bars of a launch, drawn from the status files of its runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from augbench.bench.launchers.launcher import Activity
+from augbench.bench.run_folder import RunFolder
+
+
+class LaunchProgress:
+    """One bar for all runs and one for each run that is being executed."""
+
+    def __init__(self, console: Console, progress: Progress, total: int) -> None:
+        self.console = console
+        self.progress = progress
+        self.total = total
+        self.overall = progress.add_task("runs", total=total)
+        self.bars: dict[RunFolder, TaskID] = {}
+        self.reported = 0
+
+    def show(self, activity: Activity) -> None:
+        """Draw what a launcher is doing; called a few times a second."""
+        for run in [run for run in self.bars if run not in activity.running]:
+            self.progress.remove_task(self.bars.pop(run))
+        for run in activity.running:
+            self._show_run(run)
+        self.progress.update(self.overall, completed=len(activity.ended))
+        if not self.console.is_terminal:
+            for run in activity.ended[self.reported :]:
+                self.reported += 1
+                state = run.read_status().get("state", "unknown")
+                self.console.print(f"[{self.reported}/{self.total}] {run.path.name}: {state}", markup=False)
+
+    def _show_run(self, run: RunFolder) -> None:
+        status = run.read_status()
+        if run not in self.bars:
+            self.bars[run] = self.progress.add_task(run.path.name.rpartition("_")[0], total=None)
+        if "steps" in status:
+            self.progress.update(self.bars[run], total=status["steps"], completed=status["step"])
+
+
+@contextmanager
+def launch_progress(console: Console, total: int) -> Iterator[LaunchProgress]:
+    """Show progress bars for the length of the block."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield LaunchProgress(console, progress, total)

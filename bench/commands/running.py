@@ -1,0 +1,105 @@
+"""`augbench plan` and `augbench run`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, RetryFailed, Workers, placement
+from augbench.bench.commands.progress import launch_progress
+from augbench.bench.errors import UserError
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.launching import failure_reason, launch
+from augbench.bench.plan import Plan, PlannedRun, make_plan
+from augbench.bench.run_folder import RunState
+from augbench.bench.suite import Suite, load_suite
+
+SuiteName = Annotated[str, typer.Argument(help="Name of a built-in suite or path of a .toml file.")]
+Out = Annotated[Path, typer.Option(help="Output folder; runs go to OUT/runs.")]
+
+
+def plan(
+    suite: SuiteName,
+    out: Out = Path("augbench-runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show every run of a suite with its state."""
+    planned = make_plan(load_suite(suite), out)
+    if as_json:
+        rows = [
+            {"folder": str(run.folder.path), "state": run.state, "spec": run.spec.model_dump(mode="json")}
+            for run in planned.runs
+        ]
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    table = Table("method", "data set", "network", "epochs", "seed", "state")
+    for run in planned.runs:
+        spec = run.spec
+        row = (spec.method.label, spec.dataset.label, spec.network.label, str(spec.budget.epochs), str(spec.seed))
+        table.add_row(*row, run.state)
+    Console().print(table)
+    typer.echo(_counted(planned))
+
+
+def run(
+    suite: SuiteName,
+    out: Out = Path("augbench-runs"),
+    launcher: Annotated[str, typer.Option(help="How runs are placed: see `augbench list launchers`.")] = "local",
+    workers: Workers = None,
+    device: Device = "auto",
+    data: Data = DEFAULT_DATA,
+    retry_failed: RetryFailed = False,
+) -> None:
+    """Execute every run of a suite that has no result yet; the same command again goes on where it was."""
+    where = placement(workers, device, data)
+    ended = execute(load_suite(suite), out, launcher, where, retry_failed=retry_failed)
+    raise_failures(ended)
+    typer.echo(f"`augbench tables --from {out} --out DIR` and `augbench figures --from {out} --out DIR` show them.")
+
+
+def execute(suite: Suite, out: Path, launcher: str, where: Placement, *, retry_failed: bool) -> Plan:
+    """Launch a suite with progress bars and say what happened.
+
+    Raises:
+        UserError: If something is wrong before the start.
+        typer.Exit: With status 130 after Ctrl-C.
+    """
+    console = Console()
+    before = make_plan(suite, out)
+    to_do = len(before.to_do(retry_failed=retry_failed))
+    if not to_do:
+        console.print(f"Nothing to compute: {_counted(before)}", markup=False)
+        return before
+    console.print(f"{suite.title}: {to_do} of {len(before.runs)} runs to do, {where.workers} at a time.", markup=False)
+    try:
+        with launch_progress(console, to_do) as progress:
+            after = launch(suite, out, launcher, where, progress.show, retry_failed=retry_failed)
+    except KeyboardInterrupt:
+        console.print("Stopped; every run is saved. The same command goes on from here.")
+        raise typer.Exit(130) from None
+    console.print(_counted(after), markup=False)
+    return after
+
+
+def _as_json(run: PlannedRun) -> dict[str, Any]:
+    return {"folder": str(run.folder.path), "state": run.state, "spec": run.spec.model_dump(mode="json")}
+
+
+def _counted(planned: Plan) -> str:
+    counts = planned.counts()
+    states = [f"{counts[state]} {state}" for state in RunState if state in counts]
+    return f"{len(planned.runs)} runs: {', '.join(states)}."
+
+
+def raise_failures(planned: Plan) -> None:
+    """Raise UserError with the reason of every failed run, if there are any."""
+    failed = planned.failed()
+    if failed:
+        reasons = " ".join(failure_reason(run.folder) for run in failed)
+        raise UserError(
+            f"{len(failed)} of {len(planned.runs)} runs failed; the others are not affected. {reasons} "
+            "Give the same command with --retry-failed to start them again."
+        )

@@ -1,0 +1,37 @@
+"""`augbench tables` and `augbench figures`: from run folders alone."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from augbench.bench.files import make_folder
+
+Source = Annotated[Path, typer.Option("--from", help="Folder that `augbench run` or `augbench demo` wrote to.")]
+Target = Annotated[Path, typer.Option("--out", help="Folder to write to.")]
+SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="Leave damaged run folders out and say which.")]
+
+
+def tables(source: Source, out: Target, skip_damaged: SkipDamaged = False) -> None:
+    """Write the comparison as Markdown, CSV and LaTeX."""
+    from augbench.results.frame import load_runs
+    from augbench.results.tables import write_tables
+
+    runs = load_runs(source, skip_damaged=skip_damaged)
+    _report(write_tables(runs, make_folder(out)), runs.damaged)
+
+
+def figures(source: Source, out: Target, skip_damaged: SkipDamaged = False) -> None:
+    """Write every figure as PNG and PDF."""
+    from augbench.results.figures import write_figures
+    from augbench.results.frame import load_runs
+
+    runs = load_runs(source, skip_damaged=skip_damaged)
+    _report(write_figures(runs, make_folder(out)), runs.damaged)
+
+
+def _report(written: list[Path], damaged: tuple[str, ...]) -> None:
+    for problem in damaged:
+        typer.echo(f"Left out: {problem}", err=True)
+    for path in written:
+        typer.echo(str(path))

@@ -1,0 +1,69 @@
+"""From a plan to finished runs: check what can be known before, then have a launcher place what is missing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from augbench.bench.catalogues import datasets
+from augbench.bench.files import make_folder
+from augbench.bench.launchers.launcher import Activity, Placement, launchers
+from augbench.bench.plan import Plan, make_plan
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.spec import Component
+from augbench.bench.suite import Suite
+
+
+def launch(
+    suite: Suite,
+    out: Path,
+    launcher: str,
+    placement: Placement,
+    poll: Callable[[Activity], None],
+    *,
+    retry_failed: bool = False,
+) -> Plan:
+    """Have every run of a suite executed that has no result yet.
+
+    Args:
+        suite: What to run.
+        out: Output folder; runs go to `out/runs`.
+        launcher: Name of the launcher.
+        placement: Where and how.
+        poll: Called a few times a second with what is going on.
+        retry_failed: Whether runs that failed before start again from the beginning.
+
+    Returns:
+        The plan as it is afterwards.
+
+    Raises:
+        UserError: If the suite is wrong, the folder cannot be used, or a data set is missing.
+    """
+    target = launchers().get(launcher)
+    plan = make_plan(suite, out)
+    to_do = plan.to_do(retry_failed=retry_failed)
+    if not to_do:
+        return plan
+    make_folder(out / "runs")
+    check_datasets([run.spec.dataset for run in to_do], placement.data)
+    for run in to_do:
+        run.folder.write_spec(run.spec)
+        if run.state is RunState.FAILED:
+            run.folder.forget()
+    target().launch([run.folder for run in to_do], placement, poll)
+    return make_plan(suite, out)
+
+
+def check_datasets(components: list[Component], root: Path) -> None:
+    """Make sure that every data set can be loaded.
+
+    Raises:
+        UserError: If a file is missing or damaged.
+    """
+    for component in {component.label: component for component in components}.values():
+        source = datasets().get(component.name)
+        source().check(source.options_type.model_validate(component.all_settings), root)
+
+
+def failure_reason(folder: RunFolder) -> str:
+    """Say in one paragraph why a run failed."""
+    status = folder.read_status()
+    return f"{folder.path.name} failed: {status.get('reason', 'no reason was recorded')} Details: {folder.log}."
