@@ -4,10 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from augbench.bench.catalogues import datasets
-from augbench.bench.files import make_folder
 from augbench.bench.launchers.launcher import Activity, Placement, launchers
 from augbench.bench.plan import Plan, make_plan
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.run_folder import RunFolder, RunState, mark_output_folder
 from augbench.bench.spec import Component
 from augbench.bench.suite import Suite
 
@@ -42,7 +41,7 @@ def launch(
     to_do = plan.to_do(retry_failed=retry_failed)
     if not to_do:
         return plan
-    make_folder(out / "runs")
+    mark_output_folder(out)
     check_datasets([run.spec.dataset for run in to_do], placement.data)
     for run in to_do:
         run.folder.write_spec(run.spec)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from augbench.bench.errors import UserError
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.run_folder import RunFolder, RunState, check_output_folder
 from augbench.bench.spec import RunSpec
 from augbench.bench.suite import Suite
 
@@ -48,6 +48,7 @@ def make_plan(suite: Suite, out: Path) -> Plan:
         UserError: If the suite has wrong names or values, a run folder is damaged or of a newer protocol, or a run
             was made with other defaults than today's.
     """
+    check_output_folder(out)
     runs = []
     for spec in suite.specs():
         folder = RunFolder(out / "runs" / spec.folder_name)

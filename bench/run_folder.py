@@ -25,6 +25,8 @@ from augbench.bench.files import make_folder, read_json, write_json, write_text
 from augbench.bench.protocol import PROTOCOL_VERSION
 from augbench.bench.spec import RunSpec
 
+MARKER = "protocol.json"
+
 
 class RunState(StrEnum):
     """State of a run. Unknown is not failed."""
@@ -99,12 +101,7 @@ class RunFolder:
         """
         try:
             content = read_json(self.path / "spec.json")
-            version = content["spec"]["protocol_version"]
-            if version > PROTOCOL_VERSION:
-                raise DamagedError(
-                    f"{self.path} was written under protocol version {version}; this augbench knows versions up to "
-                    f"{PROTOCOL_VERSION}. Install a newer augbench or choose another folder."
-                )
+            _check_version(self.path, content["spec"]["protocol_version"])
             spec = RunSpec.model_validate(content["spec"])
             if spec.identity != content["identity"]:
                 raise ValueError("its identity does not belong to its specification")
@@ -214,19 +211,56 @@ class RunFolder:
                 shutil.rmtree(file) if file.is_dir() else file.unlink()
 
 
-def run_folders(root: Path) -> list[RunFolder]:
-    """List the run folders below a folder, in a fixed order: every sub-folder that holds or should hold a run.
+def check_output_folder(out: Path) -> None:
+    """Make sure that an output folder, where it exists, can be read by this version.
 
     Raises:
-        UserError: If the folder does not exist or holds no runs.
+        DamagedError: If it was written under a newer protocol version.
     """
-    for folder in (root / "runs", root):
-        if folder.is_dir():
-            found = [RunFolder(path) for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] != "."]
-            if found:
-                return found
-    problem = "holds no runs" if root.is_dir() else "does not exist"
-    raise UserError(
-        f"The folder {root} {problem}. Give the folder that `augbench run` or `augbench demo` wrote to with --out, "
-        "or make one: `augbench demo`."
-    )
+    marker = out / "runs" / MARKER
+    if marker.exists():
+        try:
+            _check_version(out, read_json(marker)["protocol_version"])
+        except (ValueError, KeyError, TypeError):
+            raise DamagedError(f"{marker} is damaged. Delete it; it is written again.") from None
+
+
+def mark_output_folder(out: Path) -> None:
+    """Create an output folder and leave the protocol version in it.
+
+    Raises:
+        UserError: If the folder cannot be written to.
+    """
+    folder = make_folder(out / "runs")
+    if not (folder / MARKER).exists():
+        write_json(folder / MARKER, {"protocol_version": PROTOCOL_VERSION})
+
+
+def _check_version(path: Path, version: int) -> None:
+    if version > PROTOCOL_VERSION:
+        raise DamagedError(
+            f"{path} was written under protocol version {version}; this augbench knows versions up to "
+            f"{PROTOCOL_VERSION}. Install a newer augbench (`pip install --upgrade augbench`) or choose another folder."
+        )
+
+
+def run_folders(root: Path) -> list[RunFolder]:
+    """List the run folders of an output folder, in a fixed order: every sub-folder that holds or should hold a run.
+
+    Args:
+        root: An output folder, or its sub-folder `runs`.
+
+    Raises:
+        UserError: If the folder does not exist, holds no runs or was written under a newer protocol version.
+    """
+    out = root.parent if root.name == "runs" else root
+    check_output_folder(out)
+    folder = out / "runs"
+    found = [RunFolder(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
+    if not found:
+        problem = "holds no runs" if root.is_dir() else "does not exist"
+        raise UserError(
+            f"The folder {root} {problem}. Give the folder that `augbench run` or `augbench demo` wrote to with --out, "
+            "or make one: `augbench demo`."
+        )
+    return found

@@ -34,11 +34,15 @@ logger = logging.getLogger("augbench")
 
 
 class StopSignal:
-    """Whether this process was asked to stop: by SIGTERM, or because the process that started it is gone."""
+    """Whether this process was asked to stop: by SIGTERM, or because the process that started it is gone.
 
-    def __init__(self) -> None:
+    Args:
+        parent: Process id of the one that started it.
+    """
+
+    def __init__(self, parent: int) -> None:
         self.received = False
-        self.parent = os.getppid()
+        self.parent = parent
 
     def install(self) -> None:
         """Take SIGTERM as a request; leave Ctrl-C to the launcher, which passes it on."""
@@ -214,9 +218,9 @@ def _log_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def serve(placement: Placement) -> None:
+def serve(placement: Placement, parent: int) -> None:
     """Execute the runs whose folders come in on standard input, a line each, and answer each with its state."""
-    stop = StopSignal()
+    stop = StopSignal(parent)
     stop.install()
     for line in sys.stdin:
         try:
@@ -228,4 +232,5 @@ def serve(placement: Placement) -> None:
 
 
 if __name__ == "__main__":
-    serve(Placement(sys.argv[1], 1, int(sys.argv[2]), Path(sys.argv[3])))
+    _device, _threads, _data, _parent = sys.argv[1:]
+    serve(Placement(_device, 1, int(_threads), Path(_data)), int(_parent))

@@ -109,10 +109,10 @@ class Crew:
         """Make the worker with a number; GPUs are given out in turn."""
         devices = available_devices(self.placement.device)
         device = devices[number % len(devices)]
-        placement = (device, str(self.placement.threads), str(self.placement.data))
+        arguments = (device, str(self.placement.threads), str(self.placement.data), str(os.getpid()))
         threads = {"OMP_NUM_THREADS": str(self.placement.threads)}
         # -P keeps the folder that the command was given in off the module path
-        worker = Worker([sys.executable, "-P", "-m", "augbench.bench.worker", *placement], os.environ | threads)
+        worker = Worker([sys.executable, "-P", "-m", "augbench.bench.worker", *arguments], os.environ | threads)
         self.workers.append(worker)
         return worker
 

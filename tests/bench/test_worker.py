@@ -1,0 +1,267 @@
+"""Executing runs: repeatable, resumable bit for bit, and honest about how they ended."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.method import Method
+from augbench.bench.run_folder import BusyError, RunFolder, RunState
+from augbench.bench.spec import RunSpec
+from augbench.bench.training import StopRequested, Trainer
+from augbench.bench.worker import StopSignal, execute
+
+pytestmark = pytest.mark.usefixtures("few_digits")
+
+METHODS = ("none", "fixed", "trivialaugment", "augerino", "scale")
+NOT_REPEATABLE = ("seconds", "attempts")  # what may differ between two attempts at one run
+
+MakeSpec = Callable[..., RunSpec]
+MakeFolder = Callable[[RunSpec], RunFolder]
+
+
+class StopAfter(StopSignal):
+    """A request to stop that comes after a number of steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(0)
+        self.left = steps
+
+    def check(self) -> None:
+        """Count down."""
+        self.left -= 1
+        if self.left == 0:
+            raise StopRequested
+
+
+def outcome(folder: RunFolder) -> dict[str, Any]:
+    """Everything about a finished run that must repeat bit for bit."""
+    result = folder.read_result()
+    assert result is not None
+    with np.load(folder.predictions, allow_pickle=False) as arrays:
+        predictions = {name: array.tobytes() for name, array in arrays.items()}
+    model = torch.load(folder.model, weights_only=True)
+    weights = {name: tensor.numpy().tobytes() for name, tensor in model["network"].items()}
+    kept = {key: value for key, value in result.items() if key not in NOT_REPEATABLE}
+    return {"result": kept, "predictions": predictions, "weights": weights, "rows": folder.read_metrics()}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(
+    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    spec = make_spec(method, epochs=3)
+    whole, parts = make_folder(spec), make_folder(spec)
+    assert execute(whole, placement, stop) is RunState.DONE
+
+    for steps in (3, 5, 2, 6):  # in the middle of the first epoch, at the end of it, at the start of the second, …
+        assert execute(parts, placement, StopAfter(steps)) is RunState.CANCELLED
+        torch.manual_seed(1)  # another process would not have this one's global generator
+    assert execute(parts, placement, stop) is RunState.DONE
+
+    assert outcome(parts) == outcome(whole)
+    assert parts.read_status()["attempt"] == 5
+
+
+@pytest.mark.parametrize("method", ["none", "scale"])
+def test_the_seed_decides_the_result(
+    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    first, again, other = (make_folder(make_spec(method, seed=seed)) for seed in (0, 0, 1))
+    for folder in (first, again, other):
+        execute(folder, placement, stop)
+    assert outcome(first) == outcome(again)
+    assert outcome(first)["weights"] != outcome(other)["weights"]
+    assert outcome(first)["predictions"] != outcome(other)["predictions"]
+
+
+def test_methods_start_from_the_same_network(make_spec: MakeSpec, placement: Placement) -> None:
+    from augbench.bench.training import new_trainer
+    from augbench.bench.worker import load_dataset
+
+    data = load_dataset(make_spec().dataset, placement.data)
+    states = [new_trainer(make_spec(name), data, torch.device("cpu")).network.state_dict() for name in METHODS]
+    for state in states[1:]:
+        assert all(torch.equal(state[name], states[0][name]) for name in states[0])
+
+
+def test_a_finished_run_is_not_touched_again(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    execute(folder, placement, stop)
+    before = {path.name: path.stat().st_mtime_ns for path in folder.path.iterdir()}
+    assert execute(folder, placement, stop) is RunState.DONE
+    assert {path.name: path.stat().st_mtime_ns for path in folder.path.iterdir()} == before
+
+
+def test_a_finished_run_leaves_result_model_and_trajectory(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec("scale", epochs=2))
+    execute(folder, placement, stop)
+    result = folder.read_result()
+    assert result is not None
+    assert set(result["metrics"]) == {"0", "1", "2"}
+    assert len(result["metrics"]["2"]["accuracy"]["values"]) == 2
+    assert result["image_passes"] == {
+        "search": 0,
+        "training": 2 * 4 * 400,
+        "evaluation": 100 * (1 + 2 * 2 + 3),
+        "compilation": 0,
+    }
+    assert [row["epoch"] for row in folder.read_metrics()] == [1, 2]
+    assert not folder.checkpoint.exists()
+    assert "epoch 2" in folder.log.read_text()
+    environment = json.loads((folder.path / "environment.json").read_text())
+    assert {"code", "command", "packages", "device", "host", "threads"} <= set(environment)
+
+
+def test_a_run_belongs_to_one_process_at_a_time(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    with folder.claim(), pytest.raises(BusyError):
+        execute(folder, placement, stop)
+    assert execute(folder, placement, stop) is RunState.DONE
+
+
+def test_a_run_whose_owner_is_gone_counts_as_killed(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
+    folder = make_folder(make_spec())
+    folder.write_status(RunState.RUNNING)
+    assert folder.state() is RunState.KILLED
+    with folder.claim():
+        assert folder.state() is RunState.RUNNING
+
+
+def test_an_exception_is_recorded_with_its_traceback(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(self: Method[Any], epoch: int) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(Method, "start_epoch", fail)
+    folder = make_folder(make_spec())
+    assert execute(folder, placement, stop) is RunState.FAILED
+    status = folder.read_status()
+    assert status["reason"] == "ZeroDivisionError: planted"
+    assert "in fail" in status["traceback"]
+    assert "planted" in folder.log.read_text()
+
+
+def test_a_loss_that_is_not_finite_is_a_failure_with_its_epoch(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loss = Method.loss
+
+    def diverge(self: Method[Any], logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return loss(self, logits, labels) * self.__dict__.setdefault("factor", 1.0)
+
+    def start_epoch(self: Method[Any], epoch: int) -> None:
+        self.__dict__["factor"] = float("nan") if epoch == 1 else 1.0
+
+    monkeypatch.setattr(Method, "loss", diverge)
+    monkeypatch.setattr(Method, "start_epoch", start_epoch)
+    folder = make_folder(make_spec(epochs=3))
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert folder.read_status()["exception"] == "DivergedError"
+    assert "epoch 2 of 3" in folder.read_status()["reason"]
+    assert [row["epoch"] for row in folder.read_metrics()] == [1]
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint"])
+def test_a_damaged_checkpoint_is_a_failure_that_says_so(
+    content: bytes, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    folder.checkpoint.write_bytes(content)
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert "damaged" in folder.read_status()["reason"]
+    assert "--retry-failed" in folder.read_status()["reason"]
+
+
+def test_a_truncated_checkpoint_is_a_failure_that_says_so(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    execute(folder, placement, StopAfter(2))
+    folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-100])
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert "damaged" in folder.read_status()["reason"]
+
+
+def test_the_checkpoint_of_another_run_is_refused(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    mine, other = make_folder(make_spec(seed=0)), make_folder(make_spec(seed=1))
+    execute(other, placement, StopAfter(2))
+    mine.checkpoint.write_bytes(other.checkpoint.read_bytes())
+    assert execute(mine, placement, stop) is RunState.FAILED
+    assert "another run" in mine.read_status()["reason"]
+
+
+def test_a_kill_between_any_two_writes_leaves_a_run_that_can_go_on(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    whole, parts = make_folder(make_spec("scale", epochs=2)), make_folder(make_spec("scale", epochs=2))
+    execute(whole, placement, stop)
+    replace, calls = Path.replace, 0
+
+    def killed_at(number: int) -> Callable[[Path, Path], Path]:
+        def replace_or_die(self: Path, target: Path) -> Path:
+            nonlocal calls
+            calls += 1
+            if calls == number:
+                raise Killed
+            return replace(self, target)
+
+        return replace_or_die
+
+    for number in range(1, 100):
+        calls = 0
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", killed_at(number))
+            try:
+                state = execute(parts, placement, stop)
+            except Killed:
+                continue
+        if calls < number:
+            break
+    assert state is RunState.DONE
+    assert number > 5
+    assert outcome(parts) == outcome(whole)
+
+
+def test_trainer_asks_to_stop_only_in_states_that_can_be_saved(make_spec: MakeSpec, placement: Placement) -> None:
+    from augbench.bench.training import new_trainer
+    from augbench.bench.worker import load_dataset
+
+    seen: list[tuple[int, int]] = []
+
+    def after_step(trainer: Trainer) -> None:
+        seen.append((trainer.step, len(trainer.rows)))
+
+    spec = make_spec(epochs=2)
+    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), torch.device("cpu"))
+    trainer.train(after_step, lambda trainer: None)
+    assert seen == [(step, step // 7) for step in range(1, 15)]

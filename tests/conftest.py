@@ -1,0 +1,102 @@
+"""Fixtures that several folders of tests share."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from augbench.bench.commands.main import main
+from augbench.bench.dataset import DatasetOptions, ImageData, Split
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.protocol import Budget, Protocol
+from augbench.bench.run_folder import RunFolder
+from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
+from augbench.bench.worker import StopSignal
+from augbench.datasets.mnist5k import Mnist5k
+
+MakeSpec = Callable[..., RunSpec]
+CommandLine = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Give every test the same number of threads, on which floating-point sums depend."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave 400 training and 100 test images of the digits, so that a run takes a moment."""
+    load = Mnist5k.load
+
+    def load_few(self: Mnist5k, options: DatasetOptions, root: Path) -> ImageData:
+        digits = load(self, options, root)
+        return replace(digits, train=_every_tenth(digits.train), test=_every_tenth(digits.test))
+
+    monkeypatch.setattr(Mnist5k, "load", load_few)
+
+
+def _every_tenth(split: Split) -> Split:
+    return Split(split.images[::10], split.labels[::10])
+
+
+@pytest.fixture
+def make_spec() -> MakeSpec:
+    """Make the specification of a short run."""
+
+    def make(method: str = "none", *, seed: int = 0, epochs: int = 1, **hyperparameters: Any) -> RunSpec:
+        return RunSpec(
+            protocol=Protocol(test_time_draws=(1, 2), test_time_repeats=2, probe_angles=3),
+            method=method_component(method, hyperparameters, "a test"),
+            dataset=dataset_component("mnist5k", {"size": 14}, "a test"),
+            network=network_component("tiny"),
+            budget=Budget(epochs=epochs, batch_size=64),
+            seed=seed,
+        )
+
+    return make
+
+
+@pytest.fixture
+def placement(tmp_path: Path) -> Placement:
+    """Place runs on one CPU thread."""
+    return Placement("cpu", workers=2, threads=1, data=tmp_path / "data")
+
+
+@pytest.fixture
+def stop() -> StopSignal:
+    """Return a signal that nobody gives."""
+    return StopSignal(os.getppid())
+
+
+@pytest.fixture
+def make_folder(tmp_path: Path) -> Callable[[RunSpec], RunFolder]:
+    """Make the folder of a run, each call another one."""
+    made: list[RunFolder] = []
+
+    def make(spec: RunSpec) -> RunFolder:
+        folder = RunFolder(tmp_path / f"out{len(made)}" / "runs" / spec.folder_name)
+        folder.write_spec(spec)
+        made.append(folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def augbench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """Run the command line in this process; returns exit status, standard output and standard error."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["augbench", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_status:
+            main()
+        captured = capsys.readouterr()
+        code = exit_status.value.code
+        return (code if isinstance(code, int) else 0 if code is None else 1), captured.out, captured.err
+
+    return run
