@@ -5,8 +5,8 @@ from pathlib import Path
 
 from augbench.bench.catalogues import datasets
 from augbench.bench.launchers.launcher import Activity, Placement, launchers
-from augbench.bench.plan import Plan, make_plan
-from augbench.bench.run_folder import RunFolder, RunState, mark_output_folder
+from augbench.bench.plan import Plan, PlannedRun, make_plan
+from augbench.bench.run_folder import RunState, mark_output_folder
 from augbench.bench.spec import Component
 from augbench.bench.suite import Suite
 
@@ -62,7 +62,7 @@ def check_datasets(components: list[Component], root: Path) -> None:
         source().check(source.options_type.model_validate(component.all_settings), root)
 
 
-def failure_reason(folder: RunFolder) -> str:
-    """Say in one paragraph why a run failed."""
-    status = folder.read_status()
-    return f"{folder.path.name} failed: {status.get('reason', 'no reason was recorded')} Details: {folder.log}."
+def reason_unfinished(run: PlannedRun) -> str:
+    """Say in one sentence or two why a run has no result."""
+    reason = run.folder.read_status().get("reason", "no reason was recorded.")
+    return f"{run.folder.path.name} {run.state}: {reason} (Log: {run.folder.log})"

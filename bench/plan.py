@@ -36,9 +36,9 @@ class Plan:
         finished = {RunState.DONE} if retry_failed else {RunState.DONE, RunState.FAILED}
         return tuple(run for run in self.runs if run.state not in finished)
 
-    def failed(self) -> tuple[PlannedRun, ...]:
-        """Runs that ended with an error."""
-        return tuple(run for run in self.runs if run.state is RunState.FAILED)
+    def unfinished(self) -> tuple[PlannedRun, ...]:
+        """Runs that have no result."""
+        return tuple(run for run in self.runs if run.state is not RunState.DONE)
 
 
 def make_plan(suite: Suite, out: Path) -> Plan:

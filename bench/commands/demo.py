@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from augbench.bench.commands.options import DEFAULT_DATA, Device, RetryFailed, Workers, placement
-from augbench.bench.commands.running import execute, raise_failures
+from augbench.bench.commands.running import execute, raise_unfinished
 from augbench.bench.suite import load_suite
 
 
@@ -21,7 +21,7 @@ def demo(
     where = placement(workers, device, DEFAULT_DATA)
     ended = execute(load_suite("demo"), out, "local", where, retry_failed=retry_failed)
     show(out)
-    raise_failures(ended)
+    raise_unfinished(ended)
 
 
 def show(out: Path) -> None:

@@ -12,7 +12,7 @@ from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, RetryFai
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Placement
-from augbench.bench.launching import failure_reason, launch
+from augbench.bench.launching import launch, reason_unfinished
 from augbench.bench.plan import Plan, PlannedRun, make_plan
 from augbench.bench.run_folder import RunState
 from augbench.bench.suite import Suite, load_suite
@@ -56,7 +56,7 @@ def run(
     """Execute every run of a suite that has no result yet; the same command again goes on where it was."""
     where = placement(workers, device, data)
     ended = execute(load_suite(suite), out, launcher, where, retry_failed=retry_failed)
-    raise_failures(ended)
+    raise_unfinished(ended)
     typer.echo(f"`augbench tables --from {out} --out DIR` and `augbench figures --from {out} --out DIR` show them.")
 
 
@@ -94,12 +94,12 @@ def _counted(planned: Plan) -> str:
     return f"{len(planned.runs)} runs: {', '.join(states)}."
 
 
-def raise_failures(planned: Plan) -> None:
-    """Raise UserError with the reason of every failed run, if there are any."""
-    failed = planned.failed()
-    if failed:
-        reasons = " ".join(failure_reason(run.folder) for run in failed)
+def raise_unfinished(planned: Plan) -> None:
+    """Raise UserError with the reason of every run that has no result, if there are any."""
+    unfinished = planned.unfinished()
+    if unfinished:
+        reasons = " ".join(reason_unfinished(run) for run in unfinished)
         raise UserError(
-            f"{len(failed)} of {len(planned.runs)} runs failed; the others are not affected. {reasons} "
-            "Give the same command with --retry-failed to start them again."
+            f"{len(unfinished)} of {len(planned.runs)} runs have no result; the others are not affected. {reasons} "
+            "The same command goes on with them; with --retry-failed it also starts failed ones again."
         )

@@ -1,0 +1,152 @@
+"""Run folders: what is in them is whole or said to be damaged."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.errors import UserError
+from augbench.bench.files import atomic_write, make_folder, read_json, write_json
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.plan import make_plan
+from augbench.bench.run_folder import DamagedError, RunFolder, RunState, mark_output_folder, run_folders
+from augbench.bench.spec import RunSpec
+from augbench.bench.suite import Comparison, DatasetEntry, MethodEntry, Suite
+from augbench.bench.worker import StopSignal, execute
+
+MakeSpec = Callable[..., RunSpec]
+MakeFolder = Callable[[RunSpec], RunFolder]
+
+
+def suite_of(spec: RunSpec) -> Suite:
+    comparison = Comparison(
+        datasets=(DatasetEntry(name=spec.dataset.name, options=spec.dataset.settings),),
+        methods=(MethodEntry(name=spec.method.name, hyperparameters=spec.method.settings),),
+        network=spec.network.name,
+        budget=spec.budget,
+    )
+    return Suite(name="a", title="a", seeds=(spec.seed,), protocol=spec.protocol, comparisons=(comparison,))
+
+
+def test_a_write_that_fails_leaves_the_old_content_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(ZeroDivisionError), atomic_write(path) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert read_json(path) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_number_that_is_not_finite_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"a": float("nan")})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"cannot be written.*--out"):
+        make_folder(tmp_path / "file" / "below")
+
+
+def test_a_truncated_specification_is_damaged_wherever_it_ends(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
+    folder = make_folder(make_spec())
+    path = folder.path / "spec.json"
+    whole = path.read_bytes()
+    for end in range(0, len(whole) - 2, 7):
+        path.write_bytes(whole[:end])
+        with pytest.raises(DamagedError, match="no complete run folder"):
+            folder.read_spec()
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{}", '{"spec": 3, "identity": ""}', '{"spec": {"protocol_version": "x"}, "identity": ""}']
+)
+def test_foreign_files_are_damaged(content: str, tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text(content)
+    with pytest.raises(DamagedError):
+        RunFolder(tmp_path).read_spec()
+
+
+def test_a_specification_changed_by_hand_is_damaged(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
+    folder = make_folder(make_spec())
+    path = folder.path / "spec.json"
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 7'))
+    with pytest.raises(DamagedError, match="identity does not belong"):
+        folder.read_spec()
+
+
+def test_a_newer_protocol_version_is_explained(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
+    folder = make_folder(make_spec())
+    content = read_json(folder.path / "spec.json")
+    content["spec"]["protocol_version"] = 99
+    write_json(folder.path / "spec.json", content)
+    with pytest.raises(DamagedError, match=r"protocol version 99.*newer augbench"):
+        folder.read_spec()
+
+
+def test_an_output_folder_of_a_newer_version_is_explained(make_spec: MakeSpec, tmp_path: Path) -> None:
+    mark_output_folder(tmp_path)
+    write_json(tmp_path / "runs" / "protocol.json", {"protocol_version": 99})
+    for use in (lambda: run_folders(tmp_path), lambda: make_plan(suite_of(make_spec()), tmp_path)):
+        with pytest.raises(DamagedError, match="protocol version 99"):
+            use()
+
+
+@pytest.mark.usefixtures("few_digits")
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("result.json", b'{"identity": "'), ("result.json", b'{"identity": "other"}'), ("predictions.npz", None)],
+)
+def test_a_damaged_result_is_explained_and_can_be_made_again(
+    file: str,
+    content: bytes | None,
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+) -> None:
+    folder = make_folder(make_spec())
+    execute(folder, placement, stop)
+    path = folder.path / file
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(DamagedError, match=r"Delete result\.json"):
+        folder.state()
+    (folder.path / "result.json").unlink()
+    assert execute(folder, placement, stop) is RunState.DONE
+    assert folder.read_result() is not None
+
+
+def test_a_plan_sees_what_is_there(make_spec: MakeSpec, tmp_path: Path) -> None:
+    spec = make_spec()
+    assert [run.state for run in make_plan(suite_of(spec), tmp_path).runs] == [RunState.PLANNED]
+    folder = RunFolder(tmp_path / "runs" / spec.folder_name)
+    folder.write_spec(spec)
+    for state in (RunState.SUBMITTED, RunState.FAILED, RunState.CANCELLED):
+        folder.write_status(state)
+        plan = make_plan(suite_of(spec), tmp_path)
+        assert plan.counts() == {state: 1}
+        assert len(plan.to_do(retry_failed=False)) == (state is not RunState.FAILED)
+        assert len(plan.to_do(retry_failed=True)) == 1
+    (folder.path / "status.json").write_text(json.dumps({"state": "a state of the future"}))
+    assert make_plan(suite_of(spec), tmp_path).counts() == {RunState.UNKNOWN: 1}
+
+
+def test_a_changed_default_under_an_old_identity_is_an_error_that_says_what_to_do(
+    make_spec: MakeSpec, tmp_path: Path
+) -> None:
+    spec = make_spec("scale")
+    method = spec.method.model_copy(update={"defaults": spec.method.defaults | {"prior": 0.5}})
+    old = spec.model_copy(update={"method": method})
+    RunFolder(tmp_path / "runs" / old.folder_name).write_spec(old)
+    with pytest.raises(UserError, match=r"method\.defaults\.prior was 0\.5, is 0\.01 now.*Write the old values"):
+        make_plan(suite_of(spec), tmp_path)
+
+
+def test_folders_without_runs_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds no runs.*`augbench demo`"):
+        run_folders(tmp_path)
+    with pytest.raises(UserError, match="does not exist"):
+        run_folders(tmp_path / "missing")

@@ -1,0 +1,115 @@
+"""Identities: stable across processes, blind to what does not matter, and changed by what does."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from augbench.bench.errors import UserError
+from augbench.bench.protocol import Budget, Protocol
+from augbench.bench.spec import RunSpec, canonical_json, dataset_component, method_component
+
+MakeSpec = Callable[..., RunSpec]
+
+
+def test_identity_is_the_same_in_another_process(make_spec: MakeSpec) -> None:
+    spec = make_spec("scale", regularisation=0.05)
+    program = (
+        "import sys; from augbench.bench.spec import RunSpec; "
+        "print(RunSpec.model_validate_json(sys.stdin.read()).identity)"
+    )
+    command = [sys.executable, "-c", program]
+    other = subprocess.run(command, input=spec.model_dump_json(), capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == spec.identity
+
+
+def test_identity_of_a_known_run_never_changes() -> None:
+    """Old results must be found again; if this fails, raise PROTOCOL_VERSION or undo the change."""
+    spec = RunSpec(
+        method=method_component("scale", {"regularisation": 0.05}, "a test"),
+        dataset=dataset_component("mnist5k", {"size": 14}, "a test"),
+        network=method_component("none", {}, "a test").model_copy(update={"name": "tiny"}),
+        budget=Budget(epochs=20),
+        seed=0,
+    )
+    assert spec.identity == "3026b1b0012f320334e9420df2c5ae9ee7c4e5f46216fe138f03e79fc31b2f4c"
+
+
+def test_settings_at_their_defaults_leave_the_identity_alone(make_spec: MakeSpec) -> None:
+    assert make_spec("scale", copies=4, estimator="pooled").identity == make_spec("scale").identity
+
+
+def test_whatever_decides_a_result_changes_the_identity(make_spec: MakeSpec) -> None:
+    base = make_spec("scale")
+    others = [
+        make_spec("scale", seed=1),
+        make_spec("scale", epochs=2),
+        make_spec("scale", copies=2),
+        make_spec("augerino"),
+        base.model_copy(update={"protocol": Protocol(maximum_shear=0.5)}),
+        base.model_copy(update={"dataset": dataset_component("mnist5k", {"size": 28}, "a test")}),
+        base.model_copy(update={"dataset": dataset_component("rotmnist5k", {"size": 14}, "a test")}),
+        base.model_copy(update={"method": base.method.model_copy(update={"version": 2})}),
+        base.model_copy(update={"dataset": base.dataset.model_copy(update={"checksum": "md5:0"})}),
+        base.model_copy(update={"network": base.network.model_copy(update={"version": 2})}),
+        base.model_copy(update={"protocol_version": 2}),
+    ]
+    assert len({spec.identity for spec in [base, *others]}) == len(others) + 1
+
+
+def test_a_changed_default_keeps_the_identity_but_not_the_specification(make_spec: MakeSpec) -> None:
+    spec = make_spec("scale")
+    method = spec.method.model_copy(update={"defaults": spec.method.defaults | {"prior": 0.5}})
+    changed = spec.model_copy(update={"method": method})
+    assert changed.identity == spec.identity
+    assert changed != spec
+
+
+@given(st.integers(0, 2**31), st.sampled_from(["none", "scale"]), st.floats(0, 10))
+def test_a_specification_survives_json(seed: int, method: str, regularisation: float) -> None:
+    settings = {"regularisation": regularisation} if method == "scale" else {}
+    spec = RunSpec(
+        method=method_component(method, settings, "a test"),
+        dataset=dataset_component("mnist5k", {}, "a test"),
+        network=method_component("none", {}, "a test"),
+        budget=Budget(epochs=1),
+        seed=seed,
+    )
+    again = RunSpec.model_validate(json.loads(json.dumps(spec.model_dump(mode="json"))))
+    assert again == spec
+    assert again.identity == spec.identity
+
+
+def test_canonical_json_does_not_depend_on_the_order_of_keys() -> None:
+    assert (
+        canonical_json({"b": 1, "a": [1.0, "é"]})
+        == canonical_json({"a": [1.0, "é"], "b": 1})
+        == '{"a":[1.0,"\\u00e9"],"b":1}'
+    )
+
+
+def test_canonical_json_refuses_nan() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical_json({"a": float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"copies": 0}, ["copies", "greater than or equal to 1", "given: 0"]),
+        ({"estimator": "poled"}, ["estimator", "'pooled', 'per-image', 'rloo' or 'per-image-zero'"]),
+        ({"copys": 2}, ["'copys'", "Did you mean 'copies'?", "regularisation"]),
+        ({"regularisation": float("nan")}, ["regularisation", "finite number"]),
+        ({"copies": "many"}, ["copies", "valid integer"]),
+        ({"estimator": "rloo", "copies": 1}, ["rloo", "at least 2"]),
+    ],
+)
+def test_wrong_hyperparameters_are_explained(settings: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(UserError) as error:
+        method_component("scale", settings, "suite 'mine'")
+    assert all(word in str(error.value) for word in ["'scale' in suite 'mine'", *words])

@@ -1,0 +1,83 @@
+"""Suites: resolved once each, in a fixed order, with every mistake explained."""
+
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.errors import UserError
+from augbench.bench.suite import built_in_suites, load_suite, parse_suite
+
+SUITE = """
+name = "small"
+title = "Small"
+seeds = [0, 1]
+[[comparisons]]
+datasets = [{ name = "mnist5k" }, { name = "rotmnist5k", options = { size = 14 } }]
+methods = [{ name = "none" }, { name = "scale", hyperparameters = { copies = 2 } }]
+network = "tiny"
+[comparisons.budget]
+epochs = 3
+"""
+
+
+def test_every_combination_is_planned_once_seed_by_seed() -> None:
+    specs = parse_suite(SUITE, "a test").specs()
+    assert [(spec.seed, spec.dataset.label, spec.method.label) for spec in specs] == [
+        (seed, dataset, method)
+        for seed in (0, 1)
+        for dataset in ("mnist5k", "rotmnist5k (size=14)")
+        for method in ("none", "scale (copies=2)")
+    ]
+
+
+def test_a_run_named_twice_is_planned_once() -> None:
+    doubled = SUITE.replace('{ name = "none" }', '{ name = "none" }, { name = "none", hyperparameters = {} }')
+    assert len(parse_suite(doubled, "a test").specs()) == len(parse_suite(SUITE, "a test").specs())
+
+
+@pytest.mark.parametrize("name", sorted(built_in_suites()))
+def test_built_in_suites_resolve(name: str) -> None:
+    suite = load_suite(name)
+    assert suite.name == name
+    assert suite.specs()
+
+
+def test_protocol_decisions_can_be_overridden() -> None:
+    suite = parse_suite(SUITE.replace("[[comp", "[protocol]\nmaximum_shear = 0.5\n[[comp"), "a test")
+    assert {spec.protocol.maximum_shear for spec in suite.specs()} == {0.5}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"none"', '"nine"', ["no method 'nine'", "Did you mean 'none'?", "trivialaugment"]),
+        ('"mnist5k"', '"mnist6k"', ["no data set 'mnist6k'", "Did you mean 'mnist5k'?"]),
+        ('"tiny"', '"huge"', ["no network 'huge'", "tiny"]),
+        ("size = 14", "size = 15", ["size", "28 or 14", "given: 15"]),
+        ("size = 14", "side = 14", ["'side'", "Valid choices: size"]),
+        ("copies = 2", "copies = 99", ["copies", "less than or equal to 64"]),
+        (
+            "epochs = 3",
+            "epoch = 3",
+            ["'comparisons.0.budget.epoch'", "epochs", "'comparisons.0.budget.epochs' is missing"],
+        ),
+        ("epochs = 3", "epochs = 0", ["comparisons.0.budget.epochs", "greater than or equal to 1"]),
+        ("seeds = [0, 1]", "seeds = []", ["seeds", "at least 1 item"]),
+        ("seeds = [0, 1]", "sed = [0, 1]", ["'sed'", "'seeds' is missing"]),
+        ("network =", "networks =", ["'comparisons.0.networks'", "'comparisons.0.network' is missing"]),
+        ('name = "small"', "name = small", ["not valid TOML"]),
+    ],
+)
+def test_mistakes_are_explained(old: str, new: str, words: list[str]) -> None:
+    assert old in SUITE
+    with pytest.raises(UserError) as error:
+        parse_suite(SUITE.replace(old, new), "mine.toml").specs()
+    missing = [word for word in words if word not in str(error.value)]
+    assert not missing, str(error.value)
+
+
+def test_a_suite_that_does_not_exist_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no suite 'dmeo'\. Did you mean 'demo'\?"):
+        load_suite("dmeo")
+    with pytest.raises(UserError, match=r"cannot be read.*demo"):
+        load_suite(str(tmp_path / "missing.toml"))

