@@ -1,6 +1,7 @@
 """The contract of an augmentation learner. Every hook has a default, so a method overrides only what it is about."""
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -179,7 +180,7 @@ class Method(Generic[H]):
         """Everything that a resumed run needs of the method, as tensors and plain values."""
         return {
             "learnable": {name: tensor.detach().clone() for name, tensor in self.learnable.items()},
-            "optimizers": {name: optimizer.state_dict() for name, optimizer in self.optimizers.items()},
+            "optimizers": {name: deepcopy(optimizer.state_dict()) for name, optimizer in self.optimizers.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

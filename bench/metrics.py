@@ -55,7 +55,7 @@ def accuracy(probabilities: Floats, labels: Integers) -> float:
 
 
 def negative_log_likelihood(probabilities: Floats, labels: Integers) -> float:
-    """Mean of −ln p(label), in nats; p is floored at the smallest positive float32."""
+    """Mean of −ln p(label), in nats; p is floored at the smallest normal float32, 2⁻¹²⁶."""
     likelihood = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     return float(-np.mean(np.log(np.maximum(likelihood, np.finfo(np.float32).tiny))))
 
@@ -67,9 +67,12 @@ def brier_score(probabilities: Floats, labels: Integers) -> float:
 
 
 def equal_width_bins(probabilities: Floats, labels: Integers, bins: int) -> ReliabilityBins:
-    """Group by confidence into `bins` equal intervals (0, 1/B], …, (1 − 1/B, 1]; confidence 0 is in the first."""
+    """Group by confidence into `bins` equal intervals (0, 1/B], …, (1 − 1/B, 1]; confidence 0 is in the first.
+
+    Edges and confidences are compared as float64; a float32 confidence may lie just beside the edge it stands for.
+    """
     confidence = probabilities.max(axis=1).astype(np.float64)
-    edges = np.linspace(0, 1, bins + 1)
+    edges = np.arange(bins + 1) / bins
     index = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
     return _group(probabilities, labels, index, bins)
 

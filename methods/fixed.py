@@ -5,6 +5,7 @@ from torch import Tensor
 
 from augbench.bench.method import Copies, Hyperparameters, Method, Setting, repeat
 from augbench.bench.registry import register
+from augbench.bench.space import to_unit_interval
 
 
 @register("fixed")
@@ -20,8 +21,9 @@ class FixedAugmentation(Method[Hyperparameters]):
         self.probabilities = torch.tensor([float(name in ("flip", "crop")) for name in names], device=setting.device)
 
     def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
-        """Crop and mirror; nothing is resampled, since both only move whole pixels."""
+        """Crop and mirror; both only move whole pixels, so nothing is resampled."""
         space = self.setting.space
         images = repeat(images, self.copies)
         draw = space.sample(len(images), self.probabilities, space.maxima(images.device), generator)
-        return Copies(space.apply(images, draw), draw)
+        cropped = to_unit_interval(space.crop(images, draw))
+        return Copies(torch.where(draw.flip[:, None, None, None], cropped.flip(-1), cropped), draw)

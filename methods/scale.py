@@ -9,6 +9,8 @@ from augbench.bench.registry import register
 from augbench.methods.scale_estimators import Estimator, probability_gradient
 from augbench.methods.scale_regulariser import parameter_free_divergence, parametric_divergence
 
+SMALLEST_MARGIN = 1e-6
+
 
 class ScaleHyperparameters(Hyperparameters):
     """Hyperparameters of SCALE; defaults are the paper's where it states them."""
@@ -69,7 +71,9 @@ class Scale(Method[ScaleHyperparameters]):
         joint_epochs = max(1, round(self.hyperparameters.joint_share * self.setting.epochs))
         remaining = max(0.0, 1 - epoch / joint_epochs)
         self.rate = self.hyperparameters.learning_rate * remaining
-        self.margin = self.hyperparameters.clamp / len(self.probabilities) * remaining
+        # at 0 and 1 the regulariser's gradient is infinite, so the margin closes only when π stops learning
+        margin = self.hyperparameters.clamp / len(self.probabilities) * remaining
+        self.margin = max(margin, SMALLEST_MARGIN) if remaining > 0 else 0.0
 
     def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
         """Make M copies of each image, differentiable in the ranges while they are learned."""
