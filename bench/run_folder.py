@@ -159,14 +159,18 @@ class RunFolder:
         return RunState(recorded) if recorded in set(RunState) else RunState.UNKNOWN
 
     def is_locked(self) -> bool:
-        """Tell whether some process is running this run."""
-        if not self.lock.exists():
+        """Tell whether some process is running this run; needs no more than to read the folder."""
+        try:
+            descriptor = os.open(self.lock, os.O_RDONLY)
+        except FileNotFoundError:
             return False
         try:
-            with self.claim():
-                return False
-        except BusyError:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
             return True
+        finally:
+            os.close(descriptor)
+        return False
 
     @contextmanager
     def claim(self) -> Iterator[None]:
@@ -253,10 +257,10 @@ def run_folders(root: Path) -> list[RunFolder]:
     Raises:
         UserError: If the folder does not exist, holds no runs or was written under a newer protocol version.
     """
-    out = root.parent if root.name == "runs" else root
+    out = root if (root / "runs").is_dir() or root.name != "runs" else root.parent
     check_output_folder(out)
-    folder = out / "runs"
-    found = [RunFolder(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
+    paths = sorted((out / "runs").iterdir()) if (out / "runs").is_dir() else []
+    found = [RunFolder(path) for path in paths if path.is_dir() and not path.name.startswith(".")]
     if not found:
         problem = "holds no runs" if root.is_dir() else "does not exist"
         raise UserError(

@@ -1,6 +1,7 @@
 """Run folders: what is in them is whole or said to be damaged."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -150,3 +151,29 @@ def test_folders_without_runs_are_explained(tmp_path: Path) -> None:
         run_folders(tmp_path)
     with pytest.raises(UserError, match="does not exist"):
         run_folders(tmp_path / "missing")
+
+
+def test_runs_are_found_from_the_output_folder_and_from_the_folder_runs_in_it(tmp_path: Path) -> None:
+    for out in (tmp_path / "out", tmp_path / "runs"):  # an output folder may be called runs itself
+        (out / "runs" / "a").mkdir(parents=True)
+        (out / "runs" / ".ipynb_checkpoints").mkdir()
+        for root in (out, out / "runs"):
+            assert [folder.path for folder in run_folders(root)] == [out / "runs" / "a"]
+
+
+def test_the_state_of_a_run_can_be_told_from_a_folder_that_cannot_be_written(
+    make_spec: MakeSpec, make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_folder(make_spec())
+    folder.write_status(RunState.RUNNING)
+    with folder.claim():
+        pass
+    opened = os.open
+
+    def only_to_read(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT):
+            raise PermissionError
+        return opened(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", only_to_read)
+    assert folder.state() is RunState.KILLED

@@ -1,0 +1,274 @@
+"""The comparison table: what every method reached on every data set, and what it cost."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from augbench.results.frame import Runs
+
+NOTHING = "–"
+SEVERAL_DEVICES = "several devices"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column shows.
+
+    Attributes:
+        heading: Heading with the unit.
+        metric: Machine-readable name, as in the CSV file.
+        draws: Number of test-time draws, None where that is no question.
+        unit: Unit of the raw number behind a cell.
+        brief: Whether the terminal shows it too, which has room for few.
+    """
+
+    heading: str
+    metric: str
+    draws: int | None
+    unit: str
+    brief: bool = True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry.
+
+    Attributes:
+        text: As people read it, not yet escaped.
+        mean: Mean over seeds in the column's unit, None for an empty cell.
+        sd: Standard deviation over seeds (n − 1 in the divisor), None for fewer than two.
+        count: Number of seeds.
+        best: Whether to set it in bold.
+    """
+
+    text: str
+    mean: float | None = None
+    sd: float | None = None
+    count: int = 0
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one data set; `comparison` is what rows of a group have in common, cells are in column order."""
+
+    comparison: str
+    dataset: str
+    network: str
+    budget: str
+    protocol: str
+    label: str
+    device: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of any text; what writes it in a format escapes it.
+
+    Attributes:
+        title: One line.
+        notes: What a reader must know of these runs: splits, devices, what ± is, what is missing.
+        definitions: What the columns mean.
+        columns: The columns after data set and method.
+        rows: Rows, grouped by data set.
+    """
+
+    title: str
+    notes: tuple[str, ...]
+    definitions: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+    def groups(self) -> Iterator[tuple[str, list[Row]]]:
+        """Yield each data set with its rows."""
+        for comparison in dict.fromkeys(row.comparison for row in self.rows):
+            yield comparison, [row for row in self.rows if row.comparison == comparison]
+
+
+def comparison_table(runs: Runs) -> Table:
+    """Compare the finished runs: a row for each method on each data set, averaged over seeds.
+
+    Raises:
+        UserError: If no run is finished.
+    """
+    finished = runs.finished()
+    columns = _columns(sorted(int(draws) for draws in runs.scores["draws"].unique()))
+    rows: list[Row] = []
+    for _, group in finished.groupby("comparison", sort=False):
+        by_label = group.groupby("label", sort=False)
+        digits = _accuracy_digits(int(group["test_images"].iloc[0]))
+        rows += _mark_best([_row(runs, group, inside, columns, digits) for _, inside in by_label], columns, digits)
+    notes, definitions = _notes(runs, finished), _definitions(finished, columns)
+    return Table("Comparison of augmentation learners", notes, definitions, columns, tuple(rows))
+
+
+def _columns(draws: Sequence[int]) -> tuple[Column, ...]:
+    ends = (0, draws[-1] if draws else 0)
+    accuracy = [Column(f"Accuracy{_with(count)} (%)", "accuracy", count, "share", count in ends) for count in draws]
+    columns = [
+        *accuracy,
+        Column("NLL", "nll", 0, "nats", brief=False),
+        Column("Brier", "brier", 0, "squared distance", brief=False),
+    ]
+    columns.append(Column("ECE", "ece", 0, "share"))
+    if draws and draws[-1] > 0:
+        columns.append(Column(f"ECE{_with(draws[-1])}", "ece", draws[-1], "share", brief=False))
+    columns.append(Column("Training (s)", "training_seconds", None, "seconds"))
+    columns.append(Column("Time / none", "time_ratio", None, "ratio"))
+    columns.append(Column("Image passes", "training_image_passes", None, "images", brief=False))
+    return tuple(columns)
+
+
+def _with(draws: int) -> str:
+    return f", {draws} draws" if draws else ""
+
+
+def _row(runs: Runs, group: pd.DataFrame, inside: pd.DataFrame, columns: Sequence[Column], digits: int) -> Row:
+    """Average the runs of one method, `inside`, among those of the same data set, `group`."""
+    first = inside.iloc[0]
+    devices = sorted(set(inside["device"]))
+    scores = runs.scores[runs.scores["folder"].isin(inside["folder"])]
+    seeds = int(group.groupby("label")["seed"].nunique().max())
+    cells = [
+        _cost_cell(group, inside, column) if column.draws is None else _score_cell(scores, column, digits)
+        for column in columns
+    ]
+    return Row(
+        comparison=str(first["comparison"]),
+        dataset=str(first["dataset_label"]),
+        network=str(first["network"]),
+        budget=str(first["budget"]),
+        protocol=str(first["protocol"]),
+        label=str(first["label"]),
+        device=devices[0] if len(devices) == 1 else SEVERAL_DEVICES,
+        cells=tuple(_count_seeds(cell, seeds) for cell in cells),
+    )
+
+
+def _accuracy_digits(test_images: int) -> int:
+    """Digits of a percentage that the test images can tell apart: 1 for 1,000 of them, 2 for 10,000."""
+    return max(1, math.ceil(math.log10(test_images)) - 2)
+
+
+def _score_cell(scores: pd.DataFrame, column: Column, digits: int) -> Cell:
+    values = scores.loc[(scores["draws"] == column.draws) & (scores["metric"] == column.metric), "value"]
+    is_accuracy = column.metric == "accuracy"
+    return _cell(values, 100 if is_accuracy else 1, digits if is_accuracy else 3)
+
+
+def _count_seeds(cell: Cell, seeds: int) -> Cell:
+    """Say so where a cell averages over fewer seeds than the data set has."""
+    if cell.mean is None or cell.count == seeds:
+        return cell
+    return replace(cell, text=f"{cell.text} ({cell.count}/{seeds} seeds)")
+
+
+def _cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
+    if values.empty:
+        return Cell(NOTHING)
+    mean, deviation = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
+    text = f"{factor * mean:.{digits}f}" + (f" ± {factor * deviation:.{digits}f}" if deviation is not None else "")
+    return Cell(text, mean, deviation, len(values))
+
+
+def _cost_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
+    if column.metric == "training_image_passes":
+        cell = _cell(inside["image_passes_training"].astype(float), 1, 0)
+        return replace(cell, text=f"{cell.mean:,.0f}")
+    # Seconds of different devices say nothing about one another and are never averaged.
+    if inside["device"].nunique() > 1:
+        return Cell(SEVERAL_DEVICES if column.metric == "training_seconds" else NOTHING)
+    if column.metric == "time_ratio":
+        return _ratio_cell(group, inside)
+    cell = _cell(inside["seconds_training"], 1, 1 if inside["seconds_training"].mean() < 10 else 0)
+    alone = group["device"].nunique() == 1
+    return cell if alone else replace(cell, text=f"{cell.text} ({inside['device'].iloc[0]})")
+
+
+def _ratio_cell(group: pd.DataFrame, inside: pd.DataFrame) -> Cell:
+    """Mean time of search and training over that of `none` on the same device."""
+    baseline = group[(group["method"] == "none") & (group["device"] == inside["device"].iloc[0])]
+    if baseline.empty:
+        return Cell(NOTHING)
+    ratio = _seconds(inside) / _seconds(baseline)
+    return Cell(f"×{ratio:.1f}", ratio, None, len(inside))
+
+
+def _seconds(runs: pd.DataFrame) -> float:
+    return float((runs["seconds_training"] + runs["seconds_search"]).mean())
+
+
+def _mark_best(rows: list[Row], columns: Sequence[Column], digits: int) -> list[Row]:
+    """Mark in each column of accuracies the highest mean, as shown, among the cells that have every seed."""
+    seeds = max(cell.count for row in rows for cell in row.cells)
+    by_column = [
+        _mark_column([row.cells[index] for row in rows], seeds, digits)
+        if column.metric == "accuracy"
+        else [row.cells[index] for row in rows]
+        for index, column in enumerate(columns)
+    ]
+    return [replace(row, cells=cells) for row, cells in zip(rows, zip(*by_column, strict=True), strict=True)]
+
+
+def _mark_column(cells: list[Cell], seeds: int, digits: int) -> list[Cell]:
+    # Means that look the same are marked alike: a difference that is not shown would puzzle the reader.
+    rated = [round(100 * cell.mean, digits) if cell.mean is not None and cell.count == seeds else -1 for cell in cells]
+    return [replace(cell, best=value == max(rated) >= 0) for cell, value in zip(cells, rated, strict=True)]
+
+
+def _notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
+    groups = [(str(name), group) for name, group in finished.groupby("comparison", sort=False)]
+    counts = pd.Series([group.groupby("label")["seed"].nunique().max() for _, group in groups])
+    return (
+        *(_describe(name, group) for name, group in groups),
+        f"± is the standard deviation over seeds (n − 1 in the divisor), n = {_numbers(counts)}; a seed decides the "
+        "initialisation, the order of the images and all draws, never the split.",
+        *_left_out(runs),
+    )
+
+
+def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str, ...]:
+    draws = [str(column.draws) for column in columns if column.metric == "accuracy" and column.draws]
+    bins, repeats = _numbers(finished["calibration_bins"]), _numbers(finished["test_time_repeats"])
+    with_draws = (
+        f" With {' or '.join(draws)} draws: class probabilities averaged over so many test-time draws from the "
+        f"method's policy, mean of {repeats} repeats; {NOTHING} for methods without a policy to draw from."
+    )
+    return (
+        "Accuracy: share of test images whose most probable class is right, after the last epoch."
+        + (with_draws if draws else ""),
+        "NLL: mean negative log-likelihood, nats. Brier: mean squared distance to the one-hot label, 0 to 2. "
+        f"ECE: expected calibration error of the top label, {bins} equal-width bins, mean absolute gap, 0 to 1.",
+        "Training: wall-clock seconds of the training phase. Time / none: seconds of search and training as a multiple "
+        "of those of none with the same data, network, budget and device; compilation and evaluation are not counted. "
+        "Image passes: images through the network in training, forwards.",
+        "Bold: highest mean accuracy, as shown, among the methods with all seeds; that is no test of significance.",
+    )
+
+
+def _describe(comparison: str, group: pd.DataFrame) -> str:
+    first = group.iloc[0]
+    seeds = int(group.groupby("label")["seed"].nunique().max())
+    protocol = [f"protocol: {first['protocol']}"] if first["protocol"] else []
+    parts = [
+        f"{int(first['train_images']):,} training and {int(first['test_images']):,} test images",
+        f"network {first['network']}",
+        str(first["budget"]),
+        *protocol,
+        f"n = {seeds} {'seed' if seeds == 1 else 'seeds'}",
+        " and ".join(sorted(set(group["device"]))),
+    ]
+    return f"{comparison}: {', '.join(parts)}."
+
+
+def _numbers(values: "pd.Series[int]") -> str:
+    return " or ".join(str(value) for value in sorted({int(value) for value in values}))
+
+
+def _left_out(runs: Runs) -> list[str]:
+    counts = {"unfinished": runs.unfinished, "failed": runs.failed, "damaged": len(runs.damaged)}
+    missing = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return [f"Runs that are not in this table: {missing}."] if missing else []

@@ -1,0 +1,163 @@
+"""What all figures have in common: sizes, fonts, and one look for each learner, data set and block."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import seaborn as sns
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure, FigureBase
+
+from augbench.results.frame import Runs
+from augbench.results.labels import KNOWN_METHODS
+
+ONE_COLUMN, TWO_COLUMNS = 3.4, 7.0
+"""Widths of a journal's column and page, inches."""
+
+Colour = tuple[float, float, float]
+Dashes = tuple[float, tuple[float, ...]] | str
+
+_SETTINGS: Any = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine draws the same
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "axes.labelsize": 7.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "0.9",
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.5,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
+
+# Positions in seaborn's colour-blind safe palette; blocks and data sets use what learners leave over.
+_METHOD_COLOURS = {"none": 7, "fixed": 4, "trivialaugment": 2, "augerino": 1, "scale": 0}
+_OTHER_METHOD_COLOURS = (8, 5, 9, 3, 6)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+_DASHES: tuple[Dashes, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+_DATASET_COLOURS = (9, 3, 5, 8)
+
+_ORANGE_RED, _BROWN, _SKY = 3, 5, 9
+_BLACK, _GREY = (0.0, 0.0, 0.0), (0.55, 0.55, 0.55)
+_BLOCK_LOOKS: Mapping[str, tuple[int | Colour, int]] = {
+    "rotation": (_ORANGE_RED, 0),
+    "x-scale": (_SKY, 0),
+    "uniform-scale": (_SKY, 0),
+    "y-scale": (_SKY, 1),
+    "stretch": (_SKY, 1),
+    "x-shear": (_BROWN, 0),
+    "symmetric-shear": (_BROWN, 0),
+    "half-turn": (_BLACK, 0),
+    "flip": (_BLACK, 1),
+    "crop": (_GREY, 0),
+    "x-translation": (_GREY, 0),
+    "y-translation": (_GREY, 1),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one thing is drawn in every figure: colour in RGB, dashes and marker of matplotlib."""
+
+    colour: Colour
+    dashes: Dashes
+    marker: str
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Use the common settings within the block, and leave matplotlib's own as they were."""
+    with mpl.rc_context(_SETTINGS):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make an empty figure, in inches, that is drawn without a screen and known to no global state."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def method_looks(runs: Runs) -> dict[str, Look]:
+    """Choose the look of each label: the colour says which learner, the dashes which settings of it.
+
+    The known learners have colours of their own; others take the remaining ones in the order of their names.
+    """
+    others = sorted(set(runs.runs["method"]) - set(KNOWN_METHODS))
+    palette = _palette()
+    looks: dict[str, Look] = {}
+    variants: dict[str, int] = {}
+    for method, label in runs.runs[["method", "label"]].drop_duplicates().itertuples(index=False):
+        variant = variants[method] = variants.get(method, -1) + 1
+        if method in KNOWN_METHODS:
+            position, number = _METHOD_COLOURS[method], KNOWN_METHODS.index(method)
+        else:
+            position = _OTHER_METHOD_COLOURS[others.index(method) % len(_OTHER_METHOD_COLOURS)]
+            number = len(KNOWN_METHODS) + others.index(method)
+        looks[label] = Look(palette[position], _DASHES[variant % len(_DASHES)], _MARKERS[number % len(_MARKERS)])
+    return looks
+
+
+def dataset_look(position: int) -> Look:
+    """Choose the look of a data set by its position among those of a figure."""
+    colour = _palette()[_DATASET_COLOURS[position % len(_DATASET_COLOURS)]]
+    return Look(colour, "solid", _MARKERS[position % len(_MARKERS)])
+
+
+def block_look(name: str) -> Look:
+    """Choose the look of a block; related ones, which never stand in one panel, share theirs."""
+    colour, dashes = _BLOCK_LOOKS.get(name, (_GREY, 2))
+    return Look(colour if isinstance(colour, tuple) else _palette()[colour], _DASHES[dashes], "o")
+
+
+def _palette() -> Sequence[Colour]:
+    return [(red, green, blue) for red, green, blue in sns.color_palette("colorblind", 10)]
+
+
+def angle_axis(axes: Axes) -> None:
+    """Label a horizontal axis of angles from −180° to 180°."""
+    axes.set_xlim(-187, 187)
+    axes.set_xticks([-180, -90, 0, 90, 180], ["−180", "−90", "0", "90", "180"])
+
+
+def legend_below(figure: FigureBase, panels: Iterable[Axes], width: float) -> None:
+    """Put one legend below a figure, with everything that is in any of its panels.
+
+    Args:
+        figure: Where to put it.
+        panels: Panels whose lines and bars have labels.
+        width: Room for it, in inches.
+    """
+    entries: dict[str, Artist] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        entries = {**dict(zip(labels, handles, strict=True)), **entries}
+    ncols = _columns_that_fit(list(entries), width)
+    options = {"ncols": ncols, "columnspacing": 1.2, "handlelength": 1.6}
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", **options)
+
+
+def _columns_that_fit(labels: Sequence[str], width: float) -> int:
+    """Number of columns in which entries, filled in column by column, are no wider than `width` inches."""
+    character, rest = 0.058, 0.36  # inches at the size of the legend's font
+    for count in range(len(labels), 1, -1):
+        columns = np.array_split([len(label) for label in labels], count)
+        if sum(character * column.max() + rest for column in columns) <= width:
+            return count
+    return 1

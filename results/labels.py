@@ -1,0 +1,125 @@
+"""What runs are called in tables and figures, so that runs that differ never share a name."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from augbench.bench.spec import Component, RunSpec, canonical_json
+
+KNOWN_METHODS = ("none", "fixed", "trivialaugment", "augerino", "scale")
+"""Order of methods in tables and legends: from no augmentation to the most that is learned; others come after."""
+
+
+@dataclass(frozen=True)
+class RunLabels:
+    """Names of one run.
+
+    Attributes:
+        label: Method, with its settings where they vary.
+        dataset: Data set with its options, as `Component.label`.
+        network: Network.
+        budget: Such as "24 epochs".
+        protocol: Protocol settings where they vary, else empty.
+        comparison: What runs must have in common to stand in one group of rows: the data set and whichever of
+            network, budget and protocol varies for it.
+    """
+
+    label: str
+    dataset: str
+    network: str
+    budget: str
+    protocol: str
+    comparison: str
+
+
+def method_rank(method: str) -> int:
+    """Position of a registered method name in tables and legends; all unknown names come last."""
+    return KNOWN_METHODS.index(method) if method in KNOWN_METHODS else len(KNOWN_METHODS)
+
+
+def same_run_key(spec: RunSpec) -> str:
+    """Text that two runs share if they differ in nothing, no matter which of their settings were defaults."""
+    content = spec.model_dump(mode="json")
+    for component in ("method", "dataset", "network"):
+        content[component]["settings"] |= content[component].pop("defaults")
+    return canonical_json(content)
+
+
+def differences(groups: Sequence[Hashable], details: Sequence[Mapping[str, object]]) -> list[str]:
+    """Tell members of a group apart.
+
+    Args:
+        groups: The group of each member; (N,).
+        details: Named details of each member; (N,).
+
+    Returns:
+        For each member the details that are not the same throughout its group, such as "copies=2, estimator=rloo";
+        empty for members of a group without differences.
+    """
+    members: dict[Hashable, list[Mapping[str, object]]] = defaultdict(list)
+    for group, detail in zip(groups, details, strict=True):
+        members[group].append(detail)
+    varying = {group: _varying_keys(inside) for group, inside in members.items()}
+    return [
+        ", ".join(f"{key}={detail[key]}" for key in varying[group] if key in detail)
+        for group, detail in zip(groups, details, strict=True)
+    ]
+
+
+def _varying_keys(details: Sequence[Mapping[str, object]]) -> list[str]:
+    keys = sorted({key for detail in details for key in detail})
+    return [key for key in keys if any(detail.get(key) != details[0].get(key) for detail in details)]
+
+
+def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
+    """Name runs as briefly as keeps them apart from one another.
+
+    Args:
+        specs: All runs that will stand in one table; (N,).
+
+    Returns:
+        The names, in the same order; (N,).
+    """
+    datasets = _named([spec.dataset.label for spec in specs], [_details(spec.dataset) for spec in specs])
+    networks = _named([spec.network.label for spec in specs], [_details(spec.network) for spec in specs])
+    places = list(zip(datasets, networks, strict=True))
+    epochs = [_count(spec.budget.epochs, "epoch") for spec in specs]
+    budgets = _named(epochs, [spec.budget.model_dump(mode="json") for spec in specs], places)
+    protocols = differences([()] * len(specs), [_protocol_details(spec) for spec in specs])
+    parts = list(zip(datasets, networks, budgets, protocols, strict=True))
+    comparisons = [", ".join(part for part in kept if part) for kept in _varying_parts(parts)]
+    labels = _named([spec.method.name for spec in specs], [_details(spec.method) for spec in specs], parts)
+    return [RunLabels(*names) for names in zip(labels, *zip(*parts, strict=True), comparisons, strict=True)]
+
+
+def _varying_parts(parts: Sequence[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:
+    """Blank out the network where its data set has one only, the budget where both have one only."""
+    kept = []
+    for dataset, network, budget, protocol in parts:
+        networks = {other[1] for other in parts if other[0] == dataset}
+        budgets = {other[2] for other in parts if other[:2] == (dataset, network)}
+        kept.append((dataset, network if len(networks) > 1 else "", budget if len(budgets) > 1 else "", protocol))
+    return kept
+
+
+def _named(
+    names: Sequence[str], details: Sequence[Mapping[str, object]], places: Sequence[Hashable] | None = None
+) -> list[str]:
+    """Append to each name what differs among those of the same name in the same place."""
+    groups = list(zip(names, places or names, strict=True))
+    inside = differences(groups, details)
+    return [f"{name} ({text})" if text else name for name, text in zip(names, inside, strict=True)]
+
+
+def _details(component: Component) -> dict[str, object]:
+    # The first digits of a checksum tell two files apart as well as all of them, and fit into a table.
+    checksum = {"checksum": component.checksum.removeprefix("sha256:")[:8]} if component.checksum else {}
+    return {**component.all_settings, **checksum, "version": component.version}
+
+
+def _protocol_details(spec: RunSpec) -> dict[str, object]:
+    return {**spec.protocol.model_dump(mode="json"), "protocol_version": spec.protocol_version}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,56 @@
+"""The same code on a GPU. No machine of the continuous integration has one: run `pytest -m gpu` where there is one."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.space import Draw, shared_space
+from augbench.bench.spec import RunSpec
+from augbench.bench.worker import StopSignal, execute
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
+    pytest.mark.usefixtures("few_digits"),
+]
+
+MakeSpec = Callable[..., RunSpec]
+MakeFolder = Callable[[RunSpec], RunFolder]
+
+
+@pytest.mark.parametrize("method", ["none", "fixed", "trivialaugment", "augerino", "scale"])
+def test_every_method_trains_and_evaluates(
+    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec(method, epochs=3))
+    assert execute(folder, replace(placement, device="cuda"), stop) is RunState.DONE, folder.read_status()
+    result = folder.read_result()
+    assert result is not None
+    assert result["device"] == torch.cuda.get_device_name()
+    assert all(math.isfinite(value) for value in result["learned"].values())
+    rows = folder.read_metrics()
+    assert rows[-1]["loss"] < rows[0]["loss"]
+
+
+def test_images_and_gradients_equal_those_of_the_cpu() -> None:
+    space = shared_space(28)
+    source = torch.Generator().manual_seed(0)
+    images = torch.randint(256, (64, 3, 28, 28), dtype=torch.uint8, generator=source)
+    outcomes = []
+    draw = space.sample(64, torch.full((7,), 0.7), torch.ones(4), source)
+    for device in ("cpu", "cuda"):
+        ranges = space.maxima(device).requires_grad_()
+        parts = (draw.active, draw.magnitudes, draw.half_turn, draw.flip, draw.offsets)
+        active, unit, half_turn, flip, offsets = (part.detach().to(device) for part in parts)
+        output = space.apply(images.to(device), Draw(active, ranges * unit, half_turn, flip, offsets))
+        weights = torch.linspace(0, 1, output[0].numel(), device=device).view_as(output[0])
+        (output * weights).mean().backward()
+        assert ranges.grad is not None
+        outcomes.append((output.detach().cpu(), ranges.grad.cpu()))
+    torch.testing.assert_close(outcomes[0][0], outcomes[1][0], atol=1e-4, rtol=0)
+    torch.testing.assert_close(outcomes[0][1], outcomes[1][1], atol=1e-5, rtol=1e-3)

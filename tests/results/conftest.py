@@ -1,0 +1,111 @@
+"""Run folders made by hand, with numbers that can be checked in the head."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from augbench.bench.files import atomic_write, write_json
+from augbench.bench.protocol import Budget, Protocol
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.spec import Component, RunSpec
+
+WriteRun = Callable[..., RunFolder]
+
+PROBE_DEGREES = (-180.0, -90.0, 0.0, 90.0)
+
+
+def write_run_folder(
+    root: Path,
+    method: str = "none",
+    *,
+    dataset: str = "mnist5k",
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    epochs: int = 2,
+    protocol: Protocol | None = None,
+    state: RunState = RunState.DONE,
+    accuracy: Mapping[int, float] | float = 0.9,
+    probe: Sequence[float] = (0.5, 0.4, 0.9, 0.4),
+    learned: Sequence[Mapping[str, float]] = (),
+    training_seconds: float = 10.0,
+    search_seconds: float = 0.0,
+    device: str = "cpu one",
+    probabilities: Sequence[Sequence[float]] = ((0.9, 0.1), (0.2, 0.8), (0.6, 0.4), (0.7, 0.3)),
+    labels: Sequence[int] = (0, 1, 1, 0),
+    version: int = 1,
+) -> RunFolder:
+    """Write one run folder.
+
+    Args:
+        root: The folder given as --out.
+        method: Any name, also one that cannot be registered.
+        dataset: Any name.
+        seed: Seed.
+        settings: Hyperparameters of the method that are not at their defaults.
+        epochs: Budget.
+        protocol: Protocol, by default the usual one.
+        state: State; only what is done gets a result.
+        accuracy: Accuracy for each number of test-time draws, or without any.
+        probe: Accuracy at PROBE_DEGREES.
+        learned: Learned numbers after each epoch, the last of them repeated to the end; they are those of the result.
+        training_seconds: Seconds of training.
+        search_seconds: Seconds of search.
+        device: Name of the device.
+        probabilities: Predictions without test-time draws; (N, classes).
+        labels: (N,).
+        version: Version of the method.
+    """
+    spec = RunSpec(
+        protocol=protocol or Protocol(),
+        method=Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1}),
+        dataset=Component(name=dataset, version=1, settings={"size": 14}, checksum="sha256:0123456789abcdef"),
+        network=Component(name="tiny", version=1),
+        budget=Budget(epochs=epochs),
+        seed=seed,
+    )
+    folder = RunFolder(root / "runs" / spec.folder_name)
+    folder.write_spec(spec)
+    rows = [*learned, *[learned[-1] if learned else {}] * (epochs - len(learned))]
+    folder.write_metrics(
+        [
+            {"epoch": index, "loss": 1 / index, "accuracy": 0.5, "learned": dict(row)}
+            for index, row in enumerate(rows, 1)
+        ]
+    )
+    folder.write_status(state)
+    if state != RunState.DONE:
+        return folder
+    with atomic_write(folder.predictions) as file:
+        np.savez_compressed(file, labels=np.array(labels), draws_0=np.array([probabilities], dtype=np.float32))
+    by_draws = accuracy if isinstance(accuracy, Mapping) else {0: accuracy}
+    result = {
+        "identity": spec.identity,
+        "metrics": {str(draws): _metrics(value) for draws, value in by_draws.items()},
+        "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe)},
+        "learned": dict(rows[-1]),
+        "seconds": {"search": search_seconds, "training": training_seconds, "evaluation": 1.0, "compilation": 0.0},
+        "image_passes": {"search": 0, "training": 8000, "evaluation": 4, "compilation": 0},
+        "device": device,
+        "train_images": 4000,
+        "test_images": len(labels),
+    }
+    write_json(folder.path / "result.json", result)
+    return folder
+
+
+def _metrics(accuracy: float) -> dict[str, dict[str, Any]]:
+    values = {"accuracy": accuracy, "nll": 0.25, "brier": 0.125, "ece": 0.0625, "ece_equal_mass": 0.05}
+    return {name: {"mean": value, "sd": None, "values": [value]} for name, value in values.items()}
+
+
+@pytest.fixture
+def write_run(tmp_path: Path) -> WriteRun:
+    """Write runs below `tmp_path`."""
+
+    def write(*arguments: Any, **options: Any) -> RunFolder:
+        return write_run_folder(tmp_path, *arguments, **options)
+
+    return write

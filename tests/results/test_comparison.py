@@ -1,0 +1,133 @@
+"""The numbers of the comparison table, checked by hand."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.errors import UserError
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.results.comparison import Cell, Table, comparison_table
+from augbench.results.frame import load_runs
+
+WriteRun = Callable[..., RunFolder]
+
+
+def cell(table: Table, label: str, heading: str) -> Cell:
+    """Find a cell of the only row with this label."""
+    (row,) = [row for row in table.rows if row.label == label]
+    index = [column.heading for column in table.columns].index(heading)
+    return row.cells[index]
+
+
+def test_means_and_deviations(tmp_path: Path, write_run: WriteRun) -> None:
+    for seed, accuracy in enumerate((0.80, 0.90, 1.00)):
+        write_run("none", seed=seed, accuracy=accuracy, training_seconds=10 + seed)
+    table = comparison_table(load_runs(tmp_path))
+    shown = cell(table, "none", "Accuracy (%)")
+    # Deviations −0.1, 0, 0.1: the variance is 0.02 / 2.
+    assert shown.text == "90.0 ± 10.0"
+    assert shown.count == 3
+    assert shown.mean is not None and math.isclose(shown.mean, 0.9)
+    assert shown.sd is not None and math.isclose(shown.sd, 0.1)
+    assert cell(table, "none", "Training (s)").text == "11 ± 1"
+    assert cell(table, "none", "NLL").text == "0.250 ± 0.000"
+    assert cell(table, "none", "Image passes").text == "8,000"
+    assert any("n − 1 in the divisor), n = 3" in note for note in table.notes)
+    assert table.notes[0] == (
+        "mnist5k (size=14): 4,000 training and 4 test images, network tiny, 2 epochs, n = 3 seeds, cpu one."
+    )
+    assert any("15 equal-width bins" in note for note in table.definitions)
+
+
+def test_a_single_seed_has_no_deviation(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    table = comparison_table(load_runs(tmp_path))
+    assert all("±" not in cell.text and cell.sd is None for cell in table.rows[0].cells)
+    assert cell(table, "none", "Accuracy (%)").text == "90.0"
+
+
+def test_a_missing_seed_is_said_and_never_best(tmp_path: Path, write_run: WriteRun) -> None:
+    for seed in range(3):
+        write_run("none", seed=seed, accuracy=0.8)
+    for seed in range(2):
+        write_run("scale", seed=seed, accuracy=0.99)
+    write_run("scale", seed=2, state=RunState.FAILED)
+    table = comparison_table(load_runs(tmp_path))
+    assert cell(table, "scale", "Accuracy (%)").text == "99.0 ± 0.0 (2/3 seeds)"
+    assert not cell(table, "scale", "Accuracy (%)").best
+    assert cell(table, "none", "Accuracy (%)").best
+    assert "Runs that are not in this table: 1 failed." in table.notes
+
+
+def test_the_best_is_marked_in_each_column_of_accuracies_only(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", accuracy=0.95)
+    write_run("scale", accuracy={0: 0.9, 4: 0.93, 8: 0.94})
+    write_run("augerino", accuracy={0: 0.9, 4: 0.92, 8: 0.9401})
+    write_run("none", accuracy=0.5, dataset="rotmnist5k")
+    table = comparison_table(load_runs(tmp_path))
+    best = [
+        (row.comparison, row.label, column.heading)
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+        if cell.best
+    ]
+    assert best == [
+        ("mnist5k (size=14)", "none", "Accuracy (%)"),
+        ("mnist5k (size=14)", "augerino", "Accuracy, 8 draws (%)"),  # 94.0, as shown the same as that of scale
+        ("mnist5k (size=14)", "scale", "Accuracy, 4 draws (%)"),
+        ("mnist5k (size=14)", "scale", "Accuracy, 8 draws (%)"),
+        ("rotmnist5k (size=14)", "none", "Accuracy (%)"),
+    ]
+
+
+def test_methods_without_a_policy_have_no_entries_for_draws(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    write_run("scale", accuracy={0: 0.9, 4: 0.93, 8: 0.94})
+    table = comparison_table(load_runs(tmp_path))
+    for heading in ("Accuracy, 4 draws (%)", "Accuracy, 8 draws (%)", "ECE, 8 draws"):
+        assert cell(table, "none", heading) == Cell("–")
+    assert [column.draws for column in table.columns if column.metric == "accuracy"] == [0, 4, 8]
+
+
+def test_the_time_ratio_counts_the_search(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", training_seconds=10)
+    write_run("scale", training_seconds=20, search_seconds=15)
+    write_run("scale", training_seconds=20, dataset="rotmnist5k")
+    table = comparison_table(load_runs(tmp_path))
+    ratio = [column.heading for column in table.columns].index("Time / none")
+    assert [row.cells[ratio].text for row in table.rows] == ["×1.0", "×3.5", "–"]
+
+
+def test_seconds_of_different_devices_are_never_averaged(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", training_seconds=10)
+    write_run("none", training_seconds=10, seed=1)
+    write_run("scale", training_seconds=30)
+    write_run("scale", training_seconds=3, seed=1, device="gpu two")
+    write_run("fixed", training_seconds=4, device="gpu two")
+    write_run("fixed", training_seconds=4, seed=1, device="gpu two")
+    table = comparison_table(load_runs(tmp_path))
+    assert cell(table, "scale", "Training (s)") == Cell("several devices")
+    assert cell(table, "scale", "Time / none") == Cell("–")
+    assert cell(table, "fixed", "Time / none") == Cell("–")
+    assert cell(table, "fixed", "Training (s)").text == "4.0 ± 0.0 (gpu two)"
+    assert "cpu one and gpu two" in table.notes[0]
+
+
+def test_settings_and_budgets_never_share_a_row(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("scale", settings={"estimator": "rloo"})
+    write_run("scale", settings={"estimator": "pooled"}, seed=1)
+    write_run("scale", settings={"estimator": "pooled"}, seed=1, epochs=9)
+    rows = comparison_table(load_runs(tmp_path)).rows
+    assert [(row.budget, row.label) for row in rows] == [
+        ("2 epochs", "scale (estimator=pooled)"),
+        ("2 epochs", "scale (estimator=rloo)"),
+        ("9 epochs", "scale"),
+    ]
+
+
+def test_nothing_finished(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run(state=RunState.RUNNING)
+    with pytest.raises(UserError, match="1 killed"):
+        comparison_table(load_runs(tmp_path))

@@ -1,0 +1,201 @@
+"""What is drawn is what the frames hold, and everyone keeps a colour."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from augbench.bench.errors import UserError
+from augbench.bench.protocol import Protocol
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.results.figures import (
+    angle_figure,
+    learned_figure,
+    overview_figure,
+    reliability_figure,
+    write_figures,
+)
+from augbench.results.figures.style import block_look, dataset_look, method_looks
+from augbench.results.frame import Runs, load_runs
+
+WriteRun = Callable[..., RunFolder]
+PROBES = {0: (0.5, 0.4, 0.9, 0.4), 1: (0.7, 0.2, 0.8, 0.6)}
+
+
+@pytest.fixture
+def runs(tmp_path: Path, write_run: WriteRun) -> Runs:
+    for dataset in ("mnist5k", "rotmnist5k"):
+        for seed, probe in PROBES.items():
+            write_run("none", dataset=dataset, seed=seed, probe=probe)
+            write_run("scale", dataset=dataset, seed=seed, probe=probe[::-1], learned=scale_numbers(seed))
+            write_run("augerino", dataset=dataset, seed=seed, learned=[{"range/rotation": 0.1}, {"range/rotation": 1}])
+    return load_runs(tmp_path)
+
+
+def scale_numbers(seed: int) -> list[dict[str, float]]:
+    """Two epochs; the mean of seeds 0 and 1 is a probability of 0.5 and then 0.7, a range of π/4 and then π/2."""
+    return [
+        {"probability/rotation": 0.4 + 0.2 * seed, "probability/flip": 0.0, "range/rotation": math.pi / 4},
+        {"probability/rotation": 0.6 + 0.2 * seed, "probability/flip": 0.1, "range/rotation": math.pi / 2},
+    ]
+
+
+def line(axes: Axes, label: str) -> Any:
+    """Points of the line with this label; (N, 2)."""
+    (found,) = [line for line in axes.lines if line.get_label() == label]
+    return np.asarray(found.get_xydata())
+
+
+def points(*pairs: tuple[float, float]) -> Any:
+    """Points to compare with those of a line."""
+    return pytest.approx(np.array(pairs, dtype=float))
+
+
+def test_angles(runs: Runs) -> None:
+    figure = angle_figure(runs)
+    assert [axes.get_title() for axes in figure.axes] == ["mnist5k (size=14)", "rotmnist5k (size=14)"]
+    for axes in figure.axes:
+        # Means of the two probes, in percent.
+        assert line(axes, "none") == points((-180, 60), (-90, 30), (0, 85), (90, 50))
+        assert line(axes, "scale") == points((-180, 50), (-90, 85), (0, 30), (90, 60))
+        seeds = [line for line in axes.lines if str(line.get_label()).startswith("_")]
+        assert len(seeds) == 6
+        assert np.asarray(seeds[1].get_ydata()).tolist() == pytest.approx([70, 20, 80, 60])
+        assert axes.get_xlabel() == "Rotation of the test images (°)"
+    assert figure.axes[0].get_ylabel() == "Accuracy (%)"
+
+
+def test_a_single_seed_is_one_line(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    (axes,) = angle_figure(load_runs(tmp_path)).axes
+    assert len(axes.lines) == 1
+
+
+def test_learned_numbers(runs: Runs) -> None:
+    figure = learned_figure(runs)
+    titles = [axes.get_title() for axes in figure.axes[:3]]
+    assert titles == ["scale\nprobability π (%)", "scale\nrange α (% of max.)", "augerino\nrange α (% of max.)"]
+    probability, scale_range, augerino_range = figure.axes[3:]
+    assert line(probability, "rotation") == points((1, 50), (2, 70))
+    assert line(probability, "flip") == points((1, 0), (2, 10))
+    assert line(scale_range, "rotation") == points((1, 25), (2, 50))
+    assert line(augerino_range, "rotation") == points((1, 10 / math.pi), (2, 100 / math.pi))
+    assert figure.axes[0].get_ylabel() == "mnist5k (size=14)"
+    assert probability.get_xlabel() == "Epoch"
+
+
+def test_a_learner_that_is_missing_on_a_data_set(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("scale", learned=scale_numbers(0))
+    write_run("augerino", dataset="rotmnist5k", learned=[{"range/x-scale": math.log(2) / 2}])
+    figure = learned_figure(load_runs(tmp_path))
+    assert [len(axes.lines) for axes in figure.axes] == [2, 1, 0, 0, 0, 1]
+    assert line(figure.axes[5], "x-scale") == points((1, 50), (2, 50))
+    assert figure.axes[3].get_ylabel() == "rotmnist5k (size=14)"
+
+
+def test_reliability(tmp_path: Path, write_run: WriteRun) -> None:
+    # Of 20 images at confidence 0.9, 16 are right, and of 20 at 0.7 it is 12; in both seeds the same.
+    probabilities = [(0.9, 0.1)] * 20 + [(0.7, 0.3)] * 20 + [(0.55, 0.45)]
+    labels = [0] * 16 + [1] * 4 + [0] * 12 + [1] * 8 + [0]
+    for seed in range(2):
+        write_run("none", seed=seed, probabilities=probabilities, labels=labels)
+    upper, lower = reliability_figure(load_runs(tmp_path)).axes
+    assert line(upper, "none") == points((70, 60), (90, 80))  # the bin of 2 images is left out
+    assert line(upper, "calibrated") == points((0, 0), (100, 100))
+    (histogram,) = lower.patches
+    heights = histogram.get_data().values  # type: ignore[attr-defined]
+    assert heights[[8, 10, 13]] == pytest.approx([100 / 41, 2000 / 41, 2000 / 41])
+    assert heights.sum() == pytest.approx(100)
+
+
+def test_reliability_pools_the_images_of_all_seeds(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", seed=0, probabilities=[(0.9, 0.1)] * 30, labels=[0] * 30)
+    write_run("none", seed=1, probabilities=[(0.89, 0.11)] * 10, labels=[1] * 10)
+    upper, _ = reliability_figure(load_runs(tmp_path)).axes
+    assert line(upper, "none") == points((89.75, 75))
+
+
+def test_overview(runs: Runs) -> None:
+    left, *right = overview_figure(runs).axes
+    assert [bar.get_width() for bar in left.patches] == pytest.approx([70, 10, 70, 10])  # type: ignore[attr-defined]
+    assert np.asarray(left.lines[0].get_xdata()).tolist() == pytest.approx([60, 10, 80, 10])  # a point for each seed
+    assert [text.get_text() for text in left.texts] == ["±90°", "±90°", "up to"]
+    assert [label.get_text() for label in left.get_yticklabels()] == ["rotation", "flip"]
+    assert line(right[0], "none") == points((-180, 60), (-90, 30), (0, 85), (90, 50))
+    assert len(right) == 2
+
+
+def colours(figure: Figure, label: str) -> set[tuple[float, float, float]]:
+    return {to_rgb(line.get_color()) for axes in figure.axes for line in axes.lines if line.get_label() == label}
+
+
+def test_a_method_has_one_colour_everywhere(runs: Runs) -> None:
+    figures = [angle_figure(runs), reliability_figure(runs), overview_figure(runs)]
+    looks = method_looks(runs)
+    for label in ("none", "scale", "augerino"):
+        assert [colours(figure, label) for figure in figures] == [{looks[label].colour}] * 3
+    assert len({look.colour for look in looks.values()}) == 3
+
+
+def test_colours_do_not_depend_on_who_else_is_there(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("scale")
+    alone = method_looks(load_runs(tmp_path))["scale"]
+    write_run("none")
+    write_run("another")
+    write_run("scale", settings={"estimator": "rloo"}, dataset="rotmnist5k")
+    write_run("scale", settings={"estimator": "pooled"}, dataset="rotmnist5k")
+    looks = method_looks(load_runs(tmp_path))
+    assert looks["scale"] == alone
+    assert looks["scale (estimator=rloo)"].colour == alone.colour
+    assert looks["scale (estimator=rloo)"].dashes != looks["scale (estimator=pooled)"].dashes
+    assert len({looks[label].colour for label in ("scale", "none", "another")}) == 3
+
+
+def test_blocks_and_data_sets_do_not_look_like_learners(runs: Runs) -> None:
+    learners = {look.colour for look in method_looks(runs).values()}
+    blocks = {block_look(name).colour for name in ("rotation", "x-scale", "x-shear", "flip", "crop")}
+    assert not learners & (blocks | {dataset_look(0).colour, dataset_look(1).colour})
+
+
+def test_files(tmp_path: Path, runs: Runs) -> None:
+    before = dict(mpl.rcParams)
+    written = write_figures(runs, tmp_path / "out")
+    assert [path.name for path in written] == [
+        f"{name}.{ending}" for name in ("angle", "learned", "overview", "reliability") for ending in ("png", "pdf")
+    ]
+    for path in written:
+        assert path.read_bytes().startswith(b"%PDF" if path.suffix == ".pdf" else b"\x89PNG")
+    assert dict(mpl.rcParams) == before
+
+
+def test_the_same_numbers_give_the_same_files(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", probe=())
+    runs = load_runs(tmp_path)
+    once, again = write_figures(runs, tmp_path / "one"), write_figures(runs, tmp_path / "two")
+    assert [path.read_bytes() for path in once] == [path.read_bytes() for path in again]
+
+
+def test_only_what_there_is_something_for(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", probe=(), protocol=Protocol(probe_angles=0))
+    runs = load_runs(tmp_path)
+    assert [path.name for path in write_figures(runs, tmp_path / "out")] == ["reliability.png", "reliability.pdf"]
+    with pytest.raises(UserError, match="probe_angles"):
+        angle_figure(runs)
+    with pytest.raises(UserError, match="learned"):
+        learned_figure(runs)
+    with pytest.raises(UserError, match="overview"):
+        overview_figure(runs)
+
+
+def test_nothing_finished(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run(state=RunState.PLANNED)
+    with pytest.raises(UserError, match="1 planned"):
+        write_figures(load_runs(tmp_path), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

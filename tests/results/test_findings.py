@@ -1,0 +1,87 @@
+"""Sentences about hand-made numbers."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.errors import UserError
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.results.findings import describe_range, findings
+from augbench.results.frame import load_runs
+
+WriteRun = Callable[..., RunFolder]
+
+
+def test_probabilities_and_ranges(tmp_path: Path, write_run: WriteRun) -> None:
+    numbers = {
+        "probability/rotation": 0.97,
+        "probability/x-scale": 0.6,
+        "probability/y-scale": 0.9,
+        "probability/half-turn": 0.4,
+        "probability/flip": 0.1,
+        "probability/crop": 0.59,
+        "range/rotation": math.radians(166),
+        "range/x-scale": math.log(1.24),
+        "range/y-scale": math.log(1.04),
+    }
+    write_run("scale", learned=[numbers], dataset="rotmnist5k")
+    assert findings(load_runs(tmp_path)) == [
+        "scale on rotmnist5k (size=14), 1 seed – found: rotation up to ±166° (97 % of images) and scaling along x up "
+        "to ×1.24 (60 % of images); in part: half-turn (40 % of images, half of which are turned upside down) and "
+        "random crop (59 % of images); hardly: scaling along y up to ×1.04 (90 % of images); left out: flip (10 %)."
+    ]
+
+
+def test_ranges_without_probabilities(tmp_path: Path, write_run: WriteRun) -> None:
+    numbers = {
+        "range/x-translation": 0.2,
+        "range/y-translation": 0.02,
+        "range/rotation": math.radians(4),
+        "range/uniform-scale": math.log(1.1),
+        "range/stretch": math.log(1.04),
+        "range/symmetric-shear": 0.06,
+    }
+    write_run("augerino", learned=[numbers])
+    assert findings(load_runs(tmp_path)) == [
+        "augerino on mnist5k (size=14), 1 seed – found: shifting along x up to ±10 % of the width, scaling up to ×1.10 "
+        "and shearing along both axes up to ±0.06; hardly: shifting along y up to ±1 % of the height, rotation up to "
+        "±4° and stretching up to ×1.04."
+    ]
+
+
+def test_seeds_are_averaged_and_their_span_is_given(tmp_path: Path, write_run: WriteRun) -> None:
+    for seed, (probability, degrees) in enumerate(((0.5, 20), (0.9, 40), (1.0, 30))):
+        learned = [{"probability/rotation": probability, "range/rotation": math.radians(degrees)}]
+        write_run("scale", seed=seed, learned=learned)
+    assert findings(load_runs(tmp_path)) == [
+        "scale on mnist5k (size=14), mean of 3 seeds [lowest to highest] – found: rotation up to ±30° [20 to 40] "
+        "(80 % of images [50 to 100])."
+    ]
+
+
+def test_methods_that_learn_nothing_share_a_sentence(tmp_path: Path, write_run: WriteRun) -> None:
+    for method in ("none", "fixed", "trivialaugment"):
+        write_run(method)
+    (sentence,) = findings(load_runs(tmp_path))
+    assert sentence.startswith("none, fixed and trivialaugment learn nothing")
+
+
+def test_other_numbers_and_blocks_are_shown_as_they_are(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("other", learned=[{"range/blur": 0.5, "temperature": 1.25}])
+    assert findings(load_runs(tmp_path)) == [
+        "other on mnist5k (size=14), 1 seed – found: blur up to ±0.50; temperature: 1.25."
+    ]
+
+
+def test_ranges_in_units_that_people_think_in() -> None:
+    assert describe_range("rotation", [math.pi / 2]) == "±90°"
+    assert describe_range("stretch", [math.log(1.35)]) == "×1.35"
+    assert describe_range("x-translation", [0.5, 0.1]) == "±15 % of the width"
+
+
+def test_nothing_finished(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run(state=RunState.PLANNED)
+    with pytest.raises(UserError, match="1 planned"):
+        findings(load_runs(tmp_path))

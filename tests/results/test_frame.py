@@ -1,0 +1,143 @@
+"""Run folders become frames; what is damaged, doubled or unfinished is said."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.errors import UserError
+from augbench.bench.protocol import Protocol
+from augbench.bench.run_folder import DamagedError, RunFolder, RunState
+from augbench.results.frame import load_runs
+
+WriteRun = Callable[..., RunFolder]
+
+
+def test_one_row_for_each_run_and_tidy_frames(tmp_path: Path, write_run: WriteRun) -> None:
+    learned = [{"probability/flip": 0.5}, {"probability/flip": 0.25}]
+    write_run("scale", learned=learned, accuracy={0: 0.9, 4: 0.92}, training_seconds=12.5)
+    write_run("none", state=RunState.FAILED)
+    write_run("none", seed=1, state=RunState.PLANNED)
+    runs = load_runs(tmp_path)
+
+    assert runs.states == {"done": 1, "failed": 1, "planned": 1}
+    assert (runs.failed, runs.unfinished, runs.damaged) == (1, 1, ())
+    assert list(runs.runs["method"]) == ["none", "none", "scale"]
+    row = runs.finished().iloc[0]
+    assert (row["seconds_training"], row["image_passes_training"], row["train_images"]) == (12.5, 8000, 4000)
+    assert (row["dataset"], row["dataset_label"], row["budget"]) == ("mnist5k", "mnist5k (size=14)", "2 epochs")
+
+    accuracy = runs.scores[runs.scores["metric"] == "accuracy"]
+    assert dict(zip(accuracy["draws"], accuracy["value"], strict=True)) == {0: 0.9, 4: 0.92}
+    flip = runs.trajectories[runs.trajectories["quantity"] == "probability/flip"]
+    assert list(zip(flip["epoch"], flip["value"], strict=True)) == [(1, 0.5), (2, 0.25)]
+    assert list(runs.learned["value"]) == [0.25]
+    assert list(runs.probe["degrees"]) == [-180, -90, 0, 90]
+    assert runs.reliability["count"].sum() == 4
+    # Runs that are not done have epochs but nothing else.
+    assert set(runs.trajectories["method"]) == {"none", "scale"}
+    assert set(runs.scores["method"]) == {"scale"}
+
+
+def test_the_runs_folder_itself_can_be_given(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run()
+    (tmp_path / "runs" / "notes.txt").write_text("not a run", encoding="utf-8")
+    assert len(load_runs(tmp_path / "runs").runs) == 1
+
+
+@pytest.mark.parametrize("file", ["spec.json", "result.json", "metrics.jsonl", "predictions.npz"])
+def test_a_truncated_file_is_damage(tmp_path: Path, write_run: WriteRun, file: str) -> None:
+    write_run()
+    path = write_run(seed=1).path / file
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(DamagedError, match="seed1"):
+        load_runs(tmp_path)
+    runs = load_runs(tmp_path, skip_damaged=True)
+    assert list(runs.runs["seed"]) == [0]
+    assert len(runs.damaged) == 1 and "seed1" in runs.damaged[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [('"mean": 0.9', '"mean": "high"', "metrics.0.accuracy.mean"), ('"device"', '"machine"', "device")],
+)
+def test_a_wrong_field_is_named(tmp_path: Path, write_run: WriteRun, old: str, new: str, place: str) -> None:
+    path = write_run().path / "result.json"
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(DamagedError, match=place):
+        load_runs(tmp_path)
+
+
+def test_predictions_of_another_number_of_images_are_damage(tmp_path: Path, write_run: WriteRun) -> None:
+    path = write_run().path / "result.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"test_images": 4', '"test_images": 5'), encoding="utf-8")
+    with pytest.raises(DamagedError, match=r"4 images .* 5"):
+        load_runs(tmp_path)
+
+
+def test_a_folder_that_is_no_run_is_damage(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run()
+    (tmp_path / "runs" / "holiday").mkdir()
+    with pytest.raises(DamagedError, match="holiday"):
+        load_runs(tmp_path)
+
+
+def test_a_copied_folder_is_not_another_seed(tmp_path: Path, write_run: WriteRun) -> None:
+    folder = write_run()
+    copy = folder.path.with_name("z_copy")
+    copy.mkdir()
+    for file in folder.path.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(DamagedError, match="same run"):
+        load_runs(tmp_path)
+    assert len(load_runs(tmp_path, skip_damaged=True).runs) == 1
+
+
+def test_nothing_finished_says_how_far_runs_are_and_what_goes_on(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run(state=RunState.PLANNED)
+    write_run(seed=1, state=RunState.FAILED)
+    (write_run(seed=2).path / "result.json").write_text("{", encoding="utf-8")
+    runs = load_runs(tmp_path, skip_damaged=True)
+    with pytest.raises(
+        UserError, match=r"None of the 3 runs .*: 1 failed, 1 planned, 1 damaged.*augbench run"
+    ) as error:
+        runs.finished()
+    assert "augbench demo" in str(error.value)
+
+
+def test_only_damaged_folders(tmp_path: Path, write_run: WriteRun) -> None:
+    (write_run().path / "spec.json").write_text("", encoding="utf-8")
+    with pytest.raises(UserError, match="1 damaged"):
+        load_runs(tmp_path, skip_damaged=True).finished()
+
+
+def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no runs"):
+        load_runs(tmp_path)
+
+
+def test_settings_stand_in_the_label_where_they_differ(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("scale", settings={"estimator": "rloo", "rate": 0.1})
+    write_run("scale", settings={"estimator": "pooled", "rate": 0.1})
+    write_run("scale", settings={"estimator": "pooled", "rate": 0.1}, dataset="rotmnist5k")
+    write_run("none", version=1)
+    write_run("none", version=2, seed=1)
+    frame = load_runs(tmp_path).runs
+    labels = {dataset: sorted(group["label"]) for dataset, group in frame.groupby("dataset")}
+    upright = ["none (version=1)", "none (version=2)", "scale (estimator=pooled)", "scale (estimator=rloo)"]
+    assert labels == {"mnist5k": upright, "rotmnist5k": ["scale"]}
+
+
+def test_other_budgets_and_protocols_are_other_comparisons(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run()
+    write_run(epochs=3)
+    write_run(dataset="rotmnist5k")
+    assert list(load_runs(tmp_path).runs["comparison"].unique()) == [
+        "mnist5k (size=14), 2 epochs",
+        "mnist5k (size=14), 3 epochs",
+        "rotmnist5k (size=14)",
+    ]
+    write_run(dataset="rotmnist5k", protocol=Protocol(calibration_bins=10), seed=1)
+    comparisons = load_runs(tmp_path).runs["comparison"]
+    assert "rotmnist5k (size=14), calibration_bins=10" in set(comparisons)
+    assert "rotmnist5k (size=14), calibration_bins=15" in set(comparisons)
