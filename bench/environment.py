@@ -14,7 +14,7 @@ import torch
 import augbench
 from augbench.bench.errors import UserError
 
-PACKAGES = ("torch", "torchvision", "numpy", "pandas", "scipy", "pydantic", "mlxtend")
+PACKAGES = ("torch", "torchvision", "numpy", "pydantic", "mlxtend")
 
 
 def choose_device(name: str) -> torch.device:

@@ -15,6 +15,7 @@ from augbench.bench.launchers.launcher import Placement
 from augbench.bench.protocol import Budget, Protocol
 from augbench.bench.run_folder import RunFolder
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
+from augbench.bench.training import StopRequested
 from augbench.bench.worker import StopSignal
 from augbench.datasets.mnist5k import Mnist5k
 
@@ -71,6 +72,26 @@ def placement(tmp_path: Path) -> Placement:
 def stop() -> StopSignal:
     """Return a signal that nobody gives."""
     return StopSignal(os.getppid())
+
+
+class StopAfter(StopSignal):
+    """A request to stop that comes when a run has asked so many times."""
+
+    def __init__(self, questions: int) -> None:
+        super().__init__(os.getppid())
+        self.left = questions
+
+    def check(self) -> None:
+        """Count down."""
+        self.left -= 1
+        if self.left == 0:
+            raise StopRequested
+
+
+@pytest.fixture
+def stop_after() -> Callable[[int], StopSignal]:
+    """Make a signal that comes when a run has asked so many times."""
+    return StopAfter
 
 
 @pytest.fixture

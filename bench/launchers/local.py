@@ -31,6 +31,7 @@ class Worker:
 
     command: list[str]
     environment: dict[str, str]
+    stopping: threading.Event
     process: "subprocess.Popen[str] | None" = None
     errors: IO[bytes] | None = None
 
@@ -66,6 +67,8 @@ class Worker:
             text=True,
             start_new_session=True,  # Ctrl-C is for the launcher, which passes it on
         )
+        if self.stopping.is_set():  # the request came before there was a process to pass it on to
+            self.ask_to_stop()
 
     def _last_words(self) -> str:
         process, self.process = self.process, None
@@ -112,7 +115,8 @@ class Crew:
         arguments = (device, str(self.placement.threads), str(self.placement.data), str(os.getpid()))
         threads = {"OMP_NUM_THREADS": str(self.placement.threads)}
         # -P keeps the folder that the command was given in off the module path
-        worker = Worker([sys.executable, "-P", "-m", "augbench.bench.worker", *arguments], os.environ | threads)
+        command = [sys.executable, "-P", "-m", "augbench.bench.worker", *arguments]
+        worker = Worker(command, os.environ | threads, self.stopping)
         self.workers.append(worker)
         return worker
 

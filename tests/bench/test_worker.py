@@ -13,7 +13,7 @@ from augbench.bench.launchers.launcher import Placement
 from augbench.bench.method import Method
 from augbench.bench.run_folder import BusyError, RunFolder, RunState
 from augbench.bench.spec import RunSpec
-from augbench.bench.training import StopRequested, Trainer
+from augbench.bench.training import Trainer
 from augbench.bench.worker import StopSignal, execute
 
 pytestmark = pytest.mark.usefixtures("few_digits")
@@ -23,20 +23,6 @@ NOT_REPEATABLE = ("seconds", "attempts")  # what may differ between two attempts
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]
-
-
-class StopAfter(StopSignal):
-    """A request to stop that comes after a number of steps."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__(0)
-        self.left = steps
-
-    def check(self) -> None:
-        """Count down."""
-        self.left -= 1
-        if self.left == 0:
-            raise StopRequested
 
 
 def outcome(folder: RunFolder) -> dict[str, Any]:
@@ -53,14 +39,19 @@ def outcome(folder: RunFolder) -> dict[str, Any]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(
-    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    method: str,
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
 ) -> None:
     spec = make_spec(method, epochs=3)
     whole, parts = make_folder(spec), make_folder(spec)
     assert execute(whole, placement, stop) is RunState.DONE
 
     for steps in (3, 5, 2, 6):  # in the middle of the first epoch, at the end of it, at the start of the second, …
-        assert execute(parts, placement, StopAfter(steps)) is RunState.CANCELLED
+        assert execute(parts, placement, stop_after(steps)) is RunState.CANCELLED
         torch.manual_seed(1)  # another process would not have this one's global generator
     assert execute(parts, placement, stop) is RunState.DONE
 
@@ -194,20 +185,28 @@ def test_a_damaged_checkpoint_is_a_failure_that_says_so(
 
 
 def test_a_truncated_checkpoint_is_a_failure_that_says_so(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
 ) -> None:
     folder = make_folder(make_spec())
-    execute(folder, placement, StopAfter(2))
+    execute(folder, placement, stop_after(2))
     folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-100])
     assert execute(folder, placement, stop) is RunState.FAILED
     assert "damaged" in folder.read_status()["reason"]
 
 
 def test_the_checkpoint_of_another_run_is_refused(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
 ) -> None:
     mine, other = make_folder(make_spec(seed=0)), make_folder(make_spec(seed=1))
-    execute(other, placement, StopAfter(2))
+    execute(other, placement, stop_after(2))
     mine.checkpoint.write_bytes(other.checkpoint.read_bytes())
     assert execute(mine, placement, stop) is RunState.FAILED
     assert "another run" in mine.read_status()["reason"]

@@ -1,0 +1,104 @@
+"""Evaluation: averages of probabilities over test-time draws, repeats, and the rotation probe."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from augbench.bench.clock import Cost
+from augbench.bench.dataset import Split
+from augbench.bench.evaluation import Predictions, evaluate, predict_with_draws, rotation_probe, summarise
+from augbench.bench.protocol import Protocol
+from augbench.bench.randomness import derived_seed, epoch_order
+
+CPU = torch.device("cpu")
+
+
+class Corner(nn.Module):
+    """Takes the brightest quarter of an image for its class."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Mean brightness of the four quarters times 100 (N, 4), row by row."""
+        return nn.functional.adaptive_avg_pool2d(images, 2).flatten(1) * 100
+
+
+def bright_quarters() -> Split:
+    images = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
+    for quarter in range(4):
+        row, column = divmod(quarter, 2)
+        images[quarter, 0, 4 * row : 4 * row + 4, 4 * column : 4 * column + 4] = 255
+    return Split(images, torch.arange(4))
+
+
+def shaking(images: Tensor, generator: torch.Generator) -> Tensor:
+    return images / 255 * torch.rand(len(images), 1, 1, 1, generator=generator) * 0.02
+
+
+def test_probabilities_are_averaged_over_draws() -> None:
+    split = bright_quarters()
+    averages = predict_with_draws(Corner(), split.images, shaking, (2, 3), torch.Generator().manual_seed(7))
+    source = torch.Generator().manual_seed(7)
+    draws = [Corner()(shaking(split.images, source)).softmax(-1) for _ in range(3)]
+    torch.testing.assert_close(averages[2], (draws[0] + draws[1]) / 2)
+    torch.testing.assert_close(averages[3], (draws[0] + draws[1] + draws[2]) / 3)
+
+
+def test_repeats_are_independent_and_repeatable() -> None:
+    protocol = Protocol(test_time_draws=(1, 4), test_time_repeats=3)
+    first, again, other = (
+        evaluate(Corner(), shaking, bright_quarters(), protocol, seed, Cost(CPU)) for seed in (0, 0, 1)
+    )
+    assert {count: array.shape for count, array in first.probabilities.items()} == {
+        0: (1, 4, 4),
+        1: (3, 4, 4),
+        4: (3, 4, 4),
+    }
+    for count in (1, 4):
+        assert np.array_equal(first.probabilities[count], again.probabilities[count])
+        assert not np.array_equal(first.probabilities[count], other.probabilities[count])
+        assert len({array.tobytes() for array in first.probabilities[count]}) == 3
+
+
+def test_methods_without_a_policy_have_no_test_time_rows() -> None:
+    cost = Cost(CPU)
+    predictions = evaluate(Corner(), None, bright_quarters(), Protocol(), 0, cost)
+    assert set(predictions.probabilities) == {0}
+    assert cost.image_passes["evaluation"] == 4
+
+
+def test_summary_has_mean_and_deviation_over_repeats() -> None:
+    right, wrong = [0.9, 0.1], [0.2, 0.8]
+    repeats = np.array([[right, right], [right, wrong], [wrong, wrong]], dtype=np.float32)
+    predictions = Predictions(np.zeros(2, dtype=np.int64), {0: repeats[:1], 2: repeats})
+    summary = summarise(predictions, bins=15)
+    assert summary["0"]["accuracy"] == {"mean": 1.0, "sd": None, "values": [1.0]}
+    assert summary["2"]["accuracy"] == {"mean": 0.5, "sd": pytest.approx(0.5), "values": [1.0, 0.5, 0.0]}
+
+
+def test_probe_turns_the_test_images() -> None:
+    cost = Cost(CPU)
+    probe = rotation_probe(Corner(), bright_quarters(), 4, cost)
+    # At a quarter turn each bright quarter lies where that of another class was, at a half turn too.
+    assert probe == {"degrees": [-180, -90, 0, 90], "accuracy": [0, 0, 1, 0]}
+    assert cost.image_passes["evaluation"] == 16
+
+
+def test_seeds_are_the_same_in_every_process() -> None:
+    program = "from augbench.bench.randomness import derived_seed; print(derived_seed(3, 'order/1'))"
+    found = {
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+        for _ in range(2)
+    }
+    assert found == {str(derived_seed(3, "order/1"))}
+    assert derived_seed(3, "order/1") not in {derived_seed(3, "order/2"), derived_seed(4, "order/1")}
+
+
+def test_the_order_changes_from_epoch_to_epoch_and_repeats_under_a_seed() -> None:
+    orders = [epoch_order(seed, epoch, 100).tolist() for seed, epoch in ((0, 0), (0, 1), (1, 0), (0, 0))]
+    assert orders[0] == orders[3]
+    assert orders[0] != orders[1]
+    assert orders[0] != orders[2]
+    assert sorted(orders[1]) == list(range(100))

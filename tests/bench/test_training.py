@@ -1,0 +1,179 @@
+"""The method contract: everything that a learner may need, in one made-up learner, saved and resumed."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from augbench.bench.catalogues import methods
+from augbench.bench.dataset import Split, split_off_validation
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.method import Copies, Hyperparameters, Method, Policy, SearchProblem, Setting, repeat
+from augbench.bench.registry import Entry
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.space import to_unit_interval
+from augbench.bench.spec import RunSpec
+from augbench.bench.training import new_trainer
+from augbench.bench.worker import StopSignal, execute, load_dataset
+
+pytestmark = pytest.mark.usefixtures("few_digits", "everything")
+
+MakeSpec = Callable[..., RunSpec]
+MakeFolder = Callable[[RunSpec], RunFolder]
+
+
+class Ensemble(nn.Module):
+    """Two networks whose logits are averaged, with dropout, which draws from the global generator."""
+
+    def __init__(self, members: list[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Average the members' logits (N, classes)."""
+        return self.dropout(torch.stack([member(images) for member in self.members])).mean(0)
+
+
+class Everything(Method[Hyperparameters]):
+    """Searches, wraps the network, makes several copies, and learns a brightness with an optimiser of its own."""
+
+    name = "everything"
+    searches = True
+
+    def __init__(self, hyperparameters: Hyperparameters, setting: Setting) -> None:
+        super().__init__(hyperparameters, setting)
+        self.brightness = torch.tensor(0.5, device=setting.device, requires_grad=True)
+        self.found = torch.zeros(1, device=setting.device)
+        self.learnable = {"brightness": self.brightness, "found": self.found}
+        self.optimizers = {"brightness": torch.optim.Adam([self.brightness], lr=0.01)}
+
+    @property
+    def copies(self) -> int:
+        """Three copies."""
+        return 3
+
+    def search(self, problem: SearchProblem) -> None:
+        """Remember the loss of an untrained network on the validation images."""
+        self.sizes = len(problem.train), len(problem.validation)
+        logits = problem.build_network()(to_unit_interval(problem.validation.images))
+        problem.count_passes(len(problem.validation))
+        self.found.fill_(F.cross_entropy(logits, problem.validation.labels).item())
+
+    def wrap_network(self, network: nn.Module) -> nn.Module:
+        """Make an ensemble of two that start apart."""
+        other = nn.Sequential(nn.Flatten(), nn.Linear(14 * 14, 10))
+        return Ensemble([network, other])
+
+    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+        """Change the brightness by a random share of what is learned."""
+        images = to_unit_interval(repeat(images, self.copies))
+        noise = torch.rand(len(images), 1, 1, 1, device=images.device, generator=generator)
+        return Copies(images * (1 + self.brightness * noise))
+
+    def regulariser(self) -> Tensor:
+        """Reward brightness."""
+        return -0.1 * self.brightness
+
+    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+        """Step the brightness."""
+        assert losses.shape == (self.copies, len(copies.images) // self.copies)
+        assert self.brightness.grad is not None
+        self.optimizers["brightness"].step()
+        self.optimizers["brightness"].zero_grad()
+
+    def test_policy(self) -> Policy:
+        """Draw as in training."""
+        return lambda images, generator: to_unit_interval(images) * (1 + self.brightness.detach() * 0.5)
+
+    def learned(self) -> dict[str, float]:
+        """Brightness and what the search found."""
+        return {"brightness": self.brightness.item(), "found": self.found.item()}
+
+
+@pytest.fixture
+def everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the made-up learner for one test."""
+    monkeypatch.setitem(methods().entries, "everything", Entry("everything", Everything, "a test"))
+
+
+def result_of(folder: RunFolder) -> dict[str, Any]:
+    result = folder.read_result()
+    assert result is not None
+    return {key: value for key, value in result.items() if key not in ("seconds", "attempts")}
+
+
+def test_a_learner_that_uses_every_hook_can_be_interrupted_anywhere(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+) -> None:
+    spec = make_spec("everything", epochs=2)
+    whole, parts = make_folder(spec), make_folder(spec)
+    assert execute(whole, placement, stop) is RunState.DONE, whole.read_status()
+    for questions in (1, 4, 6, 2):  # the first comes right after the search
+        assert execute(parts, placement, stop_after(questions)) is RunState.CANCELLED
+        torch.manual_seed(123)
+    assert execute(parts, placement, stop) is RunState.DONE
+    assert result_of(parts) == result_of(whole)
+    with np.load(parts.predictions) as first, np.load(whole.predictions) as second:
+        assert all(np.array_equal(first[name], second[name]) for name in second)
+
+
+def test_search_training_and_evaluation_are_counted_apart(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec("everything", epochs=1))
+    execute(folder, placement, stop)
+    result = folder.read_result()
+    assert result is not None
+    assert result["image_passes"] == {
+        "search": 80,
+        "training": 3 * 400,
+        "evaluation": 100 * (1 + 2 * 2 + 3),
+        "compilation": 0,
+    }
+    assert all(result["seconds"][phase] > 0 for phase in ("search", "training", "evaluation"))
+    assert result["seconds"]["compilation"] == 0
+    assert result["learned"]["found"] > 1, "the search's finding is kept"
+    assert result["learned"]["brightness"] != 0.5
+
+
+def test_a_search_sees_training_images_only(make_spec: MakeSpec, placement: Placement) -> None:
+    spec = make_spec("everything")
+    data = load_dataset(spec.dataset, placement.data)
+    trainer = new_trainer(spec, data, torch.device("cpu"))
+    seen: list[SearchProblem] = []
+    trainer.method.search = seen.append  # type: ignore[method-assign]
+    trainer.train(lambda trainer: None, lambda trainer: None)
+    (problem,) = seen
+    both = torch.cat((problem.train.images, problem.validation.images)).flatten(1)
+    assert torch.equal(torch.unique(both, dim=0), torch.unique(data.train.images.flatten(1), dim=0))
+    assert len(both) == len(data.train)
+
+
+def test_the_validation_split_is_fixed_disjoint_and_keeps_the_classes() -> None:
+    labels = torch.arange(10).repeat_interleave(40)
+    train = Split(torch.arange(400).to(torch.uint8).view(400, 1, 1, 1), labels)
+    rest, validation = split_off_validation(train, 0.25, seed=3)
+    assert validation.labels.bincount().tolist() == [10] * 10
+    assert rest.labels.bincount().tolist() == [30] * 10
+    again = split_off_validation(train, 0.25, seed=3)[1]
+    other = split_off_validation(train, 0.25, seed=4)[1]
+    assert torch.equal(validation.images, again.images)
+    assert not torch.equal(validation.images, other.images)
+
+
+def test_statistics_are_those_of_the_training_images(make_spec: MakeSpec, placement: Placement) -> None:
+    data = load_dataset(make_spec().dataset, placement.data)
+    mean, deviation = data.mean_and_deviation
+    pixels = data.train.images.numpy() / 255
+    assert math.isclose(mean.item(), pixels.mean(), rel_tol=1e-6)
+    assert math.isclose(deviation.item(), pixels.std(), rel_tol=1e-6)
