@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from augbench.bench.environment import describe_device
+
 PHASES = ("search", "training", "evaluation", "compilation")
 
 
@@ -16,22 +18,23 @@ class Cost:
 
     Attributes:
         device: Device to wait for before a clock is read.
-        seconds: Seconds of each phase.
+        seconds: By name of device, seconds of each phase: a run that goes on elsewhere has several, never added up.
         image_passes: Images that went through a network in each phase, forwards.
     """
 
     device: torch.device
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     image_passes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time of the block to a phase, also when it is left by an exception."""
+        seconds = self.seconds.setdefault(describe_device(self.device), dict.fromkeys(PHASES, 0.0))
         start = self._now()
         try:
             yield
         finally:
-            self.seconds[name] += self._now() - start
+            seconds[name] += self._now() - start
 
     def _now(self) -> float:
         if self.device.type == "cuda":

@@ -77,7 +77,7 @@ class ImageData:
 class DatasetOptions(BaseModel):
     """Base of a data set's options; unknown names are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class DatasetSource(ABC):

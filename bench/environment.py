@@ -5,6 +5,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def _version(package: str) -> str | None:
         return None
 
 
+@cache
 def _cpu_name() -> str:
     information = Path("/proc/cpuinfo")
     if information.exists():

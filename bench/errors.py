@@ -8,6 +8,10 @@ class UserError(Exception):
     """A mistake in the input or the surroundings; the command line prints its text and exits with status 2."""
 
 
+class CannotGoOnError(UserError):
+    """A run cannot go on here and now, but what is saved of it is whole and the same command can go on from it."""
+
+
 class DivergedError(UserError):
     """Training produced a loss that is not a finite number."""
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from augbench.bench.clock import Cost
 from augbench.bench.dataset import Split
+from augbench.bench.errors import DivergedError
 from augbench.bench.method import Policy
 from augbench.bench.metrics import score
 from augbench.bench.protocol import Protocol
@@ -71,11 +72,20 @@ def predict_with_draws(
 def evaluate(
     network: nn.Module, policy: Policy | None, test: Split, protocol: Protocol, seed: int, cost: Cost
 ) -> Predictions:
-    """Predict the test images without test-time draws and, where there is a policy, with them."""
+    """Predict the test images without test-time draws and, where there is a policy, with them.
+
+    Raises:
+        DivergedError: If the network's outputs are not finite.
+    """
     network.eval()
     device = test.images.device
     with cost.phase("evaluation"):
         plain = predict(network, to_unit_interval(test.images))
+        if not plain.isfinite().all():
+            raise DivergedError(
+                "The network's outputs are not finite after the last epoch. Lower the learning rate of the budget or "
+                "of the method in the suite and run it again."
+            )
         probabilities = {0: plain.cpu().numpy()[None]}
         cost.image_passes["evaluation"] += len(test)
         if policy is not None:

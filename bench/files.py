@@ -1,5 +1,6 @@
 """Reading and writing files so that a kill at any moment leaves either the old or the new content."""
 
+import io
 import json
 import os
 import tempfile
@@ -8,7 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from augbench.bench.errors import UserError
+import torch
+
+from augbench.bench.errors import CannotGoOnError
 
 
 @contextmanager
@@ -16,7 +19,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file beside `path`; on success flush it to disk and rename it to `path`.
 
     Raises:
-        UserError: If the folder cannot be written to, or the disk is full.
+        CannotGoOnError: If the folder cannot be written to, or the disk is full.
     """
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
@@ -30,10 +33,31 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         temporary.chmod(0o644)
         temporary.replace(path)
+        _flush_folder(path.parent)
     except OSError as error:
         raise _not_writable(path, error) from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the folder's list of names on disk, too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_torch(path: Path, state: object) -> None:
+    """Write tensors and plain values atomically.
+
+    They go through memory, since torch hides why a file could not be written.
+    """
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    with atomic_write(path) as file:
+        file.write(buffer.getbuffer())
 
 
 def write_text(path: Path, text: str) -> None:
@@ -68,7 +92,7 @@ def make_folder(path: Path) -> Path:
     """Create a folder with its parents and make sure that it can be written to.
 
     Raises:
-        UserError: If it cannot.
+        CannotGoOnError: If it cannot.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -79,8 +103,8 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def _not_writable(path: Path, error: OSError) -> UserError:
-    return UserError(
+def _not_writable(path: Path, error: OSError) -> CannotGoOnError:
+    return CannotGoOnError(
         f"{path} cannot be written: {error.strerror or error}. Choose another folder with --out, free some space "
         "or change the permissions, then give the same command again; what was written before is kept."
     )

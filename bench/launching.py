@@ -1,12 +1,13 @@
 """From a plan to finished runs: check what can be known before, then have a launcher place what is missing."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from augbench.bench.catalogues import datasets
 from augbench.bench.launchers.launcher import Activity, Placement, launchers
 from augbench.bench.plan import Plan, PlannedRun, make_plan
-from augbench.bench.run_folder import RunState, mark_output_folder
+from augbench.bench.run_folder import BusyError, RunState, mark_output_folder
 from augbench.bench.spec import Component
 from augbench.bench.suite import Suite
 
@@ -46,7 +47,8 @@ def launch(
     for run in to_do:
         run.folder.write_spec(run.spec)
         if run.state is RunState.FAILED:
-            run.folder.forget()
+            with suppress(BusyError):  # somebody else has started it again already
+                run.folder.forget_failure()
     target().launch([run.folder for run in to_do], placement, poll)
     return make_plan(suite, out)
 

@@ -20,7 +20,7 @@ Policy = Callable[[Tensor, torch.Generator], Tensor]
 class Hyperparameters(BaseModel):
     """Base of a method's hyperparameters: typed, with a range and a description for each; unknown names are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 H = TypeVar("H", bound=Hyperparameters)
@@ -69,7 +69,8 @@ class SearchProblem:
         validation: Images held out from training for the search.
         build_network: Makes a freshly initialised network that takes images in [0, 1].
         generator: Source of randomness on the device.
-        count_passes: To be told how many images went through a network.
+        count_passes: To be told how many images went through a network, step by step: this is also where a
+            search can be interrupted.
     """
 
     train: Split
@@ -184,10 +185,18 @@ class Method(Generic[H]):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore what `state_dict` returned.
+
+        Raises:
+            ValueError: If a tensor of `learnable` had another shape when it was saved. A method whose search decides
+                on shapes restores them itself, in an override of this function.
+        """
         with torch.no_grad():
             for name, tensor in self.learnable.items():
-                tensor.copy_(state["learnable"][name])
+                saved = state["learnable"][name]
+                if saved.shape != tensor.shape:
+                    raise ValueError(f"{name} was saved with shape {tuple(saved.shape)}, not {tuple(tensor.shape)}.")
+                tensor.copy_(saved)
         for name, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
 

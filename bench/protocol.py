@@ -3,7 +3,7 @@
 import math
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from augbench.bench.space import Space, shared_space
 
@@ -14,15 +14,24 @@ PROTOCOL_VERSION = 1
 class Protocol(BaseModel):
     """What is the same for every run of a comparison; every decision can be overridden in a suite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     maximum_rotation: float = Field(math.pi, gt=0, le=math.pi, description="largest rotation, radians")
     maximum_log_scale: float = Field(math.log(2), gt=0, le=3, description="largest log factor of an axis")
     maximum_shear: float = Field(1.0, gt=0, le=3, description="largest shear")
-    test_time_draws: tuple[int, ...] = Field((4, 8), description="numbers of test-time draws, rising")
+    test_time_draws: tuple[int, ...] = Field(
+        (4, 8), strict=False, description="numbers of test-time draws, from 1 to 1024, rising"
+    )
     test_time_repeats: int = Field(5, ge=1, le=100, description="independent repeats of test-time augmentation")
     calibration_bins: int = Field(15, ge=1, le=1000, description="bins of the calibration errors")
     probe_angles: int = Field(24, ge=0, le=360, description="angles of the rotation probe, evenly spaced over 360°")
+
+    @field_validator("test_time_draws")
+    @classmethod
+    def _rising(cls, counts: tuple[int, ...]) -> tuple[int, ...]:
+        if list(counts) != sorted({count for count in counts if 1 <= count <= 1024}):
+            raise ValueError("must rise from at least 1 to at most 1024")
+        return counts
 
     def space(self, image_size: int) -> Space:
         """Build the shared space at an image size."""
@@ -33,7 +42,7 @@ class Protocol(BaseModel):
 class Budget(BaseModel):
     """How long and with what optimiser a network is trained; belongs to data set and network, not to a method."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     epochs: int = Field(ge=1, le=100_000, description="passes over the training images")
     batch_size: int = Field(128, ge=1, le=65_536, description="images in a batch, copies not counted")

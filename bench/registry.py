@@ -10,6 +10,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -19,6 +20,11 @@ from augbench.bench.errors import UserError, one_of
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 
+# What importing a stranger's module may end in, apart from being asked to stop.
+FOREIGN_ERRORS = (
+    *(ImportError, SyntaxError, AttributeError, NameError, TypeError, ValueError, LookupError, OSError),
+    *(RuntimeError, ArithmeticError, AssertionError),
+)
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9+-]*")
 
 
@@ -93,12 +99,12 @@ def build_catalogue(kind: str, base: type[T], package: str, group: str) -> Catal
     """
     entries: dict[str, Entry[T]] = {}
     broken: list[Broken] = []
-    for origin in _origins(package, group):
-        module = _import(origin)
-        if isinstance(module, Broken):
-            broken.append(module)
+    for origin, load in _origins(package, group):
+        loaded = _load(origin, load)
+        if isinstance(loaded, Broken):
+            broken.append(loaded)
             continue
-        for target in _registered_classes(module, base):
+        for target in _registered_classes(loaded, base):
             entry = Entry(vars(target)["name"], target, f"{target.__module__}.{target.__qualname__}")
             other = entries.setdefault(entry.name, entry)
             if other.target is not target:
@@ -109,24 +115,28 @@ def build_catalogue(kind: str, base: type[T], package: str, group: str) -> Catal
     return Catalogue(kind, entries, tuple(broken))
 
 
-def _origins(package: str, group: str) -> list[str]:
+def _origins(package: str, group: str) -> list[tuple[str, Callable[[], object]]]:
+    """Where to look, each with what loads it: modules of ours, then entry points (a module or a class)."""
     folder = importlib.import_module(package).__path__
-    built_in = [f"{package}.{module.name}" for module in pkgutil.iter_modules(folder)]
-    return built_in + sorted(point.value.partition(":")[0] for point in entry_points(group=group))
+    names = [f"{package}.{module.name}" for module in pkgutil.iter_modules(folder)]
+    built_in: list[tuple[str, Callable[[], object]]] = [
+        (name, partial(importlib.import_module, name)) for name in names
+    ]
+    return built_in + [(point.value, point.load) for point in sorted(entry_points(group=group))]
 
 
-def _import(origin: str) -> ModuleType | Broken:
+def _load(origin: str, load: Callable[[], object]) -> object:
     try:
-        return importlib.import_module(origin)
-    except (ImportError, SyntaxError, AttributeError, TypeError, ValueError, NameError) as error:
+        return load()
+    except FOREIGN_ERRORS as error:
         return Broken(origin, f"{type(error).__name__}: {error}")
 
 
-def _registered_classes(module: ModuleType, base: type[T]) -> list[type[T]]:
-    """Classes of the module itself (not those it imports) that carry the decorator's mark."""
-    members: list[Any] = [member for _, member in inspect.getmembers(module, inspect.isclass)]
-    return [
-        member
-        for member in members
-        if member.__module__ == module.__name__ and issubclass(member, base) and "name" in vars(member)
-    ]
+def _registered_classes(loaded: object, base: type[T]) -> list[type[T]]:
+    """Classes that carry the decorator's mark: the loaded one, or those of a module itself (not those it imports)."""
+    if isinstance(loaded, ModuleType):
+        found: list[Any] = [member for _, member in inspect.getmembers(loaded, inspect.isclass)]
+        members = [member for member in found if member.__module__ == loaded.__name__]
+    else:
+        members = [loaded] if isinstance(loaded, type) else []
+    return [member for member in members if issubclass(member, base) and "name" in vars(member)]

@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from augbench.bench.errors import UserError
+from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import make_folder, read_json, write_json, write_text
 from augbench.bench.protocol import PROTOCOL_VERSION
 from augbench.bench.spec import RunSpec
@@ -87,11 +87,19 @@ class RunFolder:
         return self.path / "log.txt"
 
     def write_spec(self, spec: RunSpec) -> None:
-        """Create the folder; leave it alone if it is there already."""
-        if not (self.path / "spec.json").exists():
-            make_folder(self.path)
+        """Create the folder, with the specification in it from the first moment; leave it alone if it is there."""
+        if self.path.exists():
+            return
+        unfinished = make_folder(self.path.with_name(f".{self.path.name}.{os.getpid()}"))
+        try:
             content = {"identity": spec.identity, "spec": spec.model_dump(mode="json")}
-            write_json(self.path / "spec.json", content)
+            write_json(unfinished / "spec.json", content)
+            unfinished.rename(self.path)
+        except OSError as error:
+            if not self.path.exists():  # else another launcher was faster
+                raise CannotGoOnError(f"{self.path} cannot be made: {error.strerror}.") from None
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
 
     def read_spec(self) -> RunSpec:
         """Read what the run is.
@@ -130,7 +138,8 @@ class RunFolder:
                 raise ValueError("predictions.npz is missing")
         except (ValueError, KeyError) as error:
             raise DamagedError(
-                f"The result in {self.path} is damaged: {error}. Delete result.json to have the run finished again."
+                f"The result in {self.path} is damaged: {error}. Move the folder away or delete it, then give the "
+                "same command again; the other runs are not affected."
             ) from None
         return result
 
@@ -148,15 +157,27 @@ class RunFolder:
         write_json(self.path / "status.json", {"state": state, "time": now, "owner": owner, **details})
 
     def state(self) -> RunState:
-        """Tell the state from the files; a run whose owner is gone was killed."""
-        if not (self.path / "spec.json").exists():
+        """Tell the state from the files: done is what has a result, and a run whose owner is gone was killed.
+
+        Raises:
+            DamagedError: If there is a result but it cannot be read.
+        """
+        if not self.path.exists():
             return RunState.PLANNED
         if self.read_result() is not None:
             return RunState.DONE
         recorded = self.read_status().get("state", RunState.PLANNED)
-        if recorded == RunState.RUNNING and not self.is_locked():
-            return RunState.KILLED
-        return RunState(recorded) if recorded in set(RunState) else RunState.UNKNOWN
+        if recorded == RunState.DONE:
+            return RunState.PLANNED
+        if recorded == RunState.RUNNING:
+            return self._running_or_killed()
+        return RunState(recorded) if recorded in list(RunState) else RunState.UNKNOWN
+
+    def _running_or_killed(self) -> RunState:
+        try:
+            return RunState.RUNNING if self.is_locked() else RunState.KILLED
+        except OSError:
+            return RunState.UNKNOWN
 
     def is_locked(self) -> bool:
         """Tell whether some process is running this run; needs no more than to read the folder."""
@@ -178,8 +199,12 @@ class RunFolder:
 
         Raises:
             BusyError: If another process owns it.
+            CannotGoOnError: If it cannot be locked here.
         """
-        descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise CannotGoOnError(f"{self.lock} cannot be locked: {error.strerror}.") from None
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -208,25 +233,39 @@ class RunFolder:
                 f"{self.metrics} is truncated or foreign. Move the folder away or delete it and run the suite again."
             ) from None
 
-    def forget(self) -> None:
-        """Delete everything but the specification, to run again from the start."""
-        for file in self.path.iterdir():
-            if file.name not in ("spec.json", "lock"):
-                shutil.rmtree(file) if file.is_dir() else file.unlink()
+    def forget_failure(self) -> None:
+        """Delete all but the specification of a failed run, so that it starts again; does nothing to other runs.
+
+        Raises:
+            BusyError: If another process owns the run.
+        """
+        with self.claim():
+            if self.state() is RunState.FAILED:
+                for file in self.path.iterdir():
+                    if file.name not in ("spec.json", self.lock.name):
+                        file.unlink()
+
+    def clear_temporary_files(self) -> None:
+        """Delete what a kill in the middle of a write has left; only for the owner."""
+        for file in self.path.glob(".*.tmp"):
+            file.unlink(missing_ok=True)
 
 
 def check_output_folder(out: Path) -> None:
     """Make sure that an output folder, where it exists, can be read by this version.
 
     Raises:
+        UserError: If it cannot be read.
         DamagedError: If it was written under a newer protocol version.
     """
     marker = out / "runs" / MARKER
-    if marker.exists():
-        try:
+    try:
+        if marker.exists():
             _check_version(out, read_json(marker)["protocol_version"])
-        except (ValueError, KeyError, TypeError):
-            raise DamagedError(f"{marker} is damaged. Delete it; it is written again.") from None
+    except OSError as error:
+        raise UserError(f"The folder {out} cannot be read: {error.strerror}. Choose another one.") from None
+    except (ValueError, KeyError, TypeError):
+        raise DamagedError(f"{marker} is damaged. Delete it; it is written again.") from None
 
 
 def mark_output_folder(out: Path) -> None:
@@ -257,6 +296,8 @@ def run_folders(root: Path) -> list[RunFolder]:
     Raises:
         UserError: If the folder does not exist, holds no runs or was written under a newer protocol version.
     """
+    check_output_folder(root)
+    root = root.resolve()
     out = root if (root / "runs").is_dir() or root.name != "runs" else root.parent
     check_output_folder(out)
     paths = sorted((out / "runs").iterdir()) if (out / "runs").is_dir() else []

@@ -5,13 +5,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic_core import to_jsonable_python
 
 from augbench.bench.catalogues import datasets, methods, networks
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import PROTOCOL_VERSION, Budget, Protocol
 
-Settings = dict[str, bool | int | float | str]
+Settings = dict[str, JsonValue]
 
 
 class Component(BaseModel):
@@ -111,13 +112,19 @@ def network_component(name: str) -> Component:
 
 def _component(name: str, version: int, model: type[BaseModel], settings: Mapping[str, Any], where: str) -> Component:
     resolved = validated(model, settings, f"{name!r} in {where}").model_dump(mode="json")
-    changed = {key for key, value in resolved.items() if value != model.model_fields[key].default}
+    changed = {key for key, value in resolved.items() if _differs_from_default(model, key, value)}
     return Component(
         name=name,
         version=version,
         settings={key: resolved[key] for key in sorted(changed)},
         defaults={key: resolved[key] for key in sorted(set(resolved) - changed)},
     )
+
+
+def _differs_from_default(model: type[BaseModel], key: str, value: JsonValue) -> bool:
+    field = model.model_fields[key]
+    default = to_jsonable_python(field.get_default(call_default_factory=True)) if not field.is_required() else ...
+    return bool(value != default)
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -137,8 +144,12 @@ def validated(model: type[M], values: object, where: str) -> M:
 
 def _explain(model: type[BaseModel], error: ValidationError) -> list[str]:
     sentences = []
-    for problem in error.errors():
+    problems = error.errors()
+    places = [problem["loc"] for problem in problems]
+    for problem in problems:
         place = problem["loc"]
+        if any(len(other) > len(place) and other[: len(place)] == place for other in places):
+            continue  # a mistake further inside, which has a sentence of its own, is why this one is reported
         key = ".".join(str(part) for part in place)
         if problem["type"] == "extra_forbidden":
             sentences.append(one_of("key", key, _fields_beside(model, place)))

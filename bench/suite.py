@@ -4,7 +4,7 @@ import tomllib
 from importlib import resources
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,9 +12,11 @@ from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import Budget, Protocol
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component, validated
 
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class MethodEntry(_Strict):
@@ -34,8 +36,8 @@ class DatasetEntry(_Strict):
 class Comparison(_Strict):
     """Every method on every data set with one network and one budget."""
 
-    datasets: tuple[DatasetEntry, ...] = Field(min_length=1)
-    methods: tuple[MethodEntry, ...] = Field(min_length=1)
+    datasets: tuple[DatasetEntry, ...] = Field(min_length=1, strict=False)
+    methods: tuple[MethodEntry, ...] = Field(min_length=1, strict=False)
     network: str
     budget: Budget
 
@@ -45,9 +47,9 @@ class Suite(_Strict):
 
     name: str
     title: str
-    seeds: tuple[int, ...] = Field(min_length=1)
+    seeds: tuple[Seed, ...] = Field(min_length=1, strict=False)
     protocol: Protocol = Protocol()
-    comparisons: tuple[Comparison, ...] = Field(min_length=1)
+    comparisons: tuple[Comparison, ...] = Field(min_length=1, strict=False)
 
     def specs(self) -> tuple[RunSpec, ...]:
         """Resolve every run of the suite, each once, seed by seed.
@@ -108,7 +110,7 @@ def parse_suite(text: str, where: str) -> Suite:
     """
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also what Python says of a number with thousands of digits
         raise UserError(
             f"{where} is not valid TOML: {error}. `augbench list suites demo` prints one to copy."
         ) from None

@@ -1,9 +1,9 @@
 """The one training loop. It can stop after any step and go on from there, bit for bit."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from augbench.bench.catalogues import methods, networks
 from augbench.bench.clock import Cost
 from augbench.bench.dataset import ImageData, split_off_validation
-from augbench.bench.errors import DivergedError
+from augbench.bench.errors import CannotGoOnError, DivergedError
 from augbench.bench.method import Method, SearchProblem, Setting
 from augbench.bench.network import Normalised
 from augbench.bench.protocol import Budget
@@ -26,13 +26,29 @@ class StopRequested(Exception):  # noqa: N818 - not an error
     """The run was asked to stop; its state can be saved as it is."""
 
 
+class Observer(Protocol):
+    """What is told of a run's progress. `after_step` and `during_search` may raise StopRequested."""
+
+    def during_search(self, trainer: "Trainer") -> None:
+        """Some images have gone through a network in the search phase; nothing of it can be saved yet."""
+
+    def after_step(self, trainer: "Trainer") -> None:
+        """A step is done."""
+
+    def after_phase(self, trainer: "Trainer") -> None:
+        """The search or an epoch is over: a good moment to save the state."""
+
+
 @dataclass
 class EpochSums:
-    """Running sums of an epoch, kept on the device so that a step need not wait for them."""
+    """Sums over an epoch's images of loss and accuracy, each averaged over an image's copies.
+
+    They stay on the device, so that a step need not wait for them.
+    """
 
     loss: Tensor
     correct: Tensor
-    steps: int = 0
+    images: int = 0
 
 
 @dataclass
@@ -79,27 +95,26 @@ class Trainer:
         """Where everything lives."""
         return self.cost.device
 
-    def train(self, after_step: Callable[["Trainer"], None], after_epoch: Callable[["Trainer"], None]) -> None:
+    def train(self, observer: Observer) -> None:
         """Search where the method does, then train to the end of the budget.
 
-        Args:
-            after_step: Called after every step; may raise StopRequested.
-            after_epoch: Called after every epoch, with its row at the end of `rows`.
-
         Raises:
-            DivergedError: If the mean loss of an epoch is not a finite number.
+            DivergedError: If the mean loss of an epoch or a learned number is not finite.
+            StopRequested: Where the observer asks for it.
         """
         if self.method.searches and not self.searched:
-            self._search()
-            after_step(self)
+            self._search(observer)
+            observer.after_phase(self)
         while self.step < self.total_steps:
             with self.cost.phase("training"):
-                self._train_epoch(after_step)
-            after_epoch(self)
+                self._train_epoch(observer)
+            observer.after_phase(self)
+            observer.after_step(self)
 
-    def _search(self) -> None:
+    def _search(self, observer: Observer) -> None:
         def count(images: int) -> None:
             self.cost.image_passes["search"] += images
+            observer.during_search(self)
 
         train, validation = split_off_validation(self.data.train, VALIDATION_SHARE, VALIDATION_SEED)
         with self.cost.phase("search"):
@@ -113,7 +128,7 @@ class Trainer:
             self.method.search(problem)
         self.searched = True
 
-    def _train_epoch(self, after_step: Callable[["Trainer"], None]) -> None:
+    def _train_epoch(self, observer: Observer) -> None:
         epoch, done = divmod(self.step, self.steps_per_epoch)
         self.method.start_epoch(epoch)
         self.network.train()
@@ -122,9 +137,8 @@ class Trainer:
             self._train_step(batch)
             self.step += 1
             if self.step % self.steps_per_epoch:  # the last step's state is complete only once the epoch is closed
-                after_step(self)
+                observer.after_step(self)
         self._close_epoch(epoch)
-        after_step(self)
 
     def _train_step(self, batch: Tensor) -> None:
         labels = self.data.train.labels[batch]
@@ -139,13 +153,13 @@ class Trainer:
         set_learning_rate(self.optimizer, self.spec.budget.learning_rate_at(self.step, self.total_steps))
         self.optimizer.step()
         self.cost.image_passes["training"] += len(copies.images)
-        self.sums.loss += losses.detach().mean()
-        self.sums.correct += (logits.detach().argmax(-1) == labels).float().mean()
-        self.sums.steps += 1
+        self.sums.loss += losses.detach().mean(0).sum()
+        self.sums.correct += (logits.detach().argmax(-1) == labels).float().mean(0).sum()
+        self.sums.images += len(batch)
 
     def _close_epoch(self, epoch: int) -> None:
         self.method.after_epoch(epoch)
-        loss, correct = (float(total) / self.sums.steps for total in (self.sums.loss, self.sums.correct))
+        loss, correct = (float(total) / self.sums.images for total in (self.sums.loss, self.sums.correct))
         learned = self.method.learned()
         if not all(map(math.isfinite, (loss, *learned.values()))):
             raise DivergedError(
@@ -159,6 +173,7 @@ class Trainer:
         """Everything that `load_state_dict` needs to go on bit for bit."""
         return {
             "identity": self.spec.identity,
+            "device_type": self.device.type,
             "step": self.step,
             "searched": self.searched,
             "network": self.network.state_dict(),
@@ -166,14 +181,24 @@ class Trainer:
             "method": self.method.state_dict(),
             "augmentation": self.augmentation.get_state(),
             "global": global_state(self.device),
-            "sums": {"loss": self.sums.loss, "correct": self.sums.correct, "steps": self.sums.steps},
+            "sums": {"loss": self.sums.loss, "correct": self.sums.correct, "images": self.sums.images},
             "seconds": self.cost.seconds,
             "image_passes": self.cost.image_passes,
             "rows": self.rows,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore what `state_dict` returned.
+
+        Raises:
+            CannotGoOnError: If it was saved on another type of device, whose random generators cannot go on here.
+        """
+        if state["device_type"] != self.device.type:
+            raise CannotGoOnError(
+                f"The run was begun on {state['device_type']} and cannot go on on {self.device.type}, since random "
+                f"numbers differ. Give the same command with --device {state['device_type']}, or delete the folder to "
+                "have the run start again."
+            )
         self.step, self.searched, self.rows = state["step"], state["searched"], list(state["rows"])
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -181,7 +206,7 @@ class Trainer:
         self.augmentation.set_state(state["augmentation"].cpu())
         restore_global_state({name: value.cpu() for name, value in state["global"].items()}, self.device)
         sums = state["sums"]
-        self.sums = EpochSums(sums["loss"].to(self.device), sums["correct"].to(self.device), sums["steps"])
+        self.sums = EpochSums(sums["loss"].to(self.device), sums["correct"].to(self.device), sums["images"])
         self.cost.seconds, self.cost.image_passes = dict(state["seconds"]), dict(state["image_passes"])
 
 
@@ -197,8 +222,9 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         baseline_copies=spec.budget.baseline_copies,
         device=device,
     )
+    torch.manual_seed(derived_seed(spec.seed, "method"))
     method = method_type(method_type.hyperparameters_type.model_validate(spec.method.all_settings), setting)
-    torch.manual_seed(derived_seed(spec.seed, "network"))
+    torch.manual_seed(derived_seed(spec.seed, "network"))  # whatever the method's own start has drawn
     network = method.wrap_network(build_network(spec, data, device)).to(device)
     return Trainer(
         spec=spec,

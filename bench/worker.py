@@ -19,10 +19,10 @@ import torch
 
 from augbench.bench.catalogues import datasets
 from augbench.bench.dataset import ImageData
-from augbench.bench.environment import choose_device, describe_device, describe_environment
-from augbench.bench.errors import UserError
+from augbench.bench.environment import choose_device, code_state, describe_environment
+from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.evaluation import evaluate, rotation_probe, summarise
-from augbench.bench.files import atomic_write, write_json
+from augbench.bench.files import atomic_write, read_json, write_json, write_torch
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.run_folder import BusyError, RunFolder, RunState
 from augbench.bench.spec import Component
@@ -73,23 +73,29 @@ class Execution:
         done = {"phase": phase, "step": trainer.step, "steps": trainer.total_steps, "epoch": len(trainer.rows)}
         self.folder.write_status(RunState.RUNNING, attempt=self.attempt, **done)
 
+    def during_search(self, trainer: Trainer) -> None:
+        """Report now and then, and stop if asked to."""
+        self._report_or_stop(trainer, "search")
+
     def after_step(self, trainer: Trainer) -> None:
         """Report now and then, and stop if asked to."""
+        self._report_or_stop(trainer, "training")
+
+    def _report_or_stop(self, trainer: Trainer, phase: str) -> None:
         if time.monotonic() - self.last_report > SECONDS_BETWEEN_REPORTS:
-            self.report(trainer, "training")
+            self.report(trainer, phase)
         self.stop.check()
 
-    def after_epoch(self, trainer: Trainer) -> None:
+    def after_phase(self, trainer: Trainer) -> None:
         """Save what a resumed run needs."""
-        row = trainer.rows[-1]
-        logger.info("epoch %d: loss %.4f, training accuracy %.4f", row["epoch"], row["loss"], row["accuracy"])
-        self.folder.write_metrics(trainer.rows)
+        for row in trainer.rows[-1:]:
+            logger.info("epoch %d: loss %.4f, training accuracy %.4f", row["epoch"], row["loss"], row["accuracy"])
         self.save(trainer)
 
     def save(self, trainer: Trainer) -> None:
-        """Write the checkpoint."""
-        with atomic_write(self.folder.checkpoint) as file:
-            torch.save(trainer.state_dict(), file)
+        """Write the trajectory and the checkpoint."""
+        self.folder.write_metrics(trainer.rows)
+        write_torch(self.folder.checkpoint, trainer.state_dict())
 
 
 def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunState:
@@ -107,8 +113,10 @@ def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunSta
         BusyError: If another process is executing it.
     """
     with folder.claim():
-        if folder.read_result() is not None:
-            return RunState.DONE
+        before = folder.state()
+        if before in (RunState.DONE, RunState.FAILED):  # by another launcher, since this one has made its plan
+            return before
+        folder.clear_temporary_files()
         attempt = folder.read_status().get("attempt", 0) + 1
         folder.write_status(RunState.RUNNING, attempt=attempt)
         execution = Execution(folder, attempt, stop)
@@ -123,7 +131,9 @@ def _recorded(execution: Execution, placement: Placement) -> RunState:
     try:
         _run(execution, placement)
     except StopRequested:
-        state, details = RunState.CANCELLED, {"reason": "stopped on request; the same command goes on from here"}
+        state, details = RunState.CANCELLED, {"reason": "Stopped on request; the same command goes on from here."}
+    except CannotGoOnError as error:
+        state, details = RunState.KILLED, {"reason": str(error)}
     except Exception as error:
         state, details = RunState.FAILED, _describe(error)
         logger.exception("attempt %d failed", attempt)
@@ -140,14 +150,15 @@ def _run(execution: Execution, placement: Placement) -> None:
     folder = execution.folder
     device = choose_device(placement.device)
     torch.set_num_threads(placement.threads)
-    write_json(folder.path / "environment.json", describe_environment(device))
+    _record_environment(execution, device, placement)
     spec = folder.read_spec()
     trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), device)
+    execution.report(trainer, "preparation")
     if folder.checkpoint.exists():
         trainer.load_state_dict(_load(folder.checkpoint, spec.identity, device))
         logger.info("attempt %d goes on from step %d", execution.attempt, trainer.step)
     try:
-        trainer.train(execution.after_step, execution.after_epoch)
+        trainer.train(execution)
     except StopRequested:
         execution.save(trainer)
         raise
@@ -164,9 +175,8 @@ def _finish(execution: Execution, trainer: Trainer) -> None:
     probe = rotation_probe(trainer.network, test, spec.protocol.probe_angles, cost)
     with atomic_write(folder.predictions) as file:
         np.savez_compressed(file, **predictions.arrays())  # type: ignore[arg-type]
-    with atomic_write(folder.model) as file:
-        state = {"identity": spec.identity, "network": trainer.network.state_dict()}
-        torch.save(state | {"method": trainer.method.state_dict()}, file)
+    state = {"identity": spec.identity, "network": trainer.network.state_dict()}
+    write_torch(folder.model, state | {"method": trainer.method.state_dict()})
     result = {
         "identity": spec.identity,
         "metrics": summarise(predictions, spec.protocol.calibration_bins),
@@ -174,7 +184,7 @@ def _finish(execution: Execution, trainer: Trainer) -> None:
         "learned": trainer.method.learned(),
         "seconds": cost.seconds,
         "image_passes": cost.image_passes,
-        "device": describe_device(cost.device),
+        "code": code_state(),
         "train_images": len(trainer.data.train),
         "test_images": len(test),
         "data": trainer.data.provenance,
@@ -182,6 +192,14 @@ def _finish(execution: Execution, trainer: Trainer) -> None:
     }
     write_json(folder.path / "result.json", result)
     folder.checkpoint.unlink(missing_ok=True)
+
+
+def _record_environment(execution: Execution, device: torch.device, placement: Placement) -> None:
+    """Add this attempt's surroundings to those of earlier ones."""
+    path = execution.folder.path / "environment.json"
+    earlier = read_json(path)["attempts"] if path.exists() else []
+    surroundings = {"attempt": execution.attempt, "workers": placement.workers, **describe_environment(device)}
+    write_json(path, {"attempts": [*earlier, surroundings]})
 
 
 def load_dataset(component: Component, root: Path) -> ImageData:
@@ -222,15 +240,19 @@ def serve(placement: Placement, parent: int) -> None:
     """Execute the runs whose folders come in on standard input, a line each, and answer each with its state."""
     stop = StopSignal(parent)
     stop.install()
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a method prints is no answer
     for line in sys.stdin:
         try:
             answer = str(execute(RunFolder(Path(line.rstrip("\n"))), placement, stop))
         except BusyError:
             answer = "busy"
-        sys.stdout.write(answer + "\n")
-        sys.stdout.flush()
+        except UserError as error:  # nothing could be recorded: the launcher passes it on
+            sys.exit(str(error))
+        answers.write(answer + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":
-    _device, _threads, _data, _parent = sys.argv[1:]
-    serve(Placement(_device, 1, int(_threads), Path(_data)), int(_parent))
+    _device, _workers, _threads, _data, _parent = sys.argv[1:]
+    serve(Placement(_device, int(_workers), int(_threads), Path(_data)), int(_parent))

@@ -17,8 +17,8 @@ class AugerinoHyperparameters(Hyperparameters):
 
     regularisation: float = Field(0.05, ge=0, le=10, description="weight λ of the norm reward")
     learning_rate: float = Field(0.01, gt=0, le=1, description="rate of Adam for the widths")
-    initial_width: float = Field(0.1, gt=0, lt=10, description="full width of every uniform law at the start")
-    initial_rotation_width: float = Field(1.3, gt=0, lt=10, description="the same for the rotation, in radians")
+    initial_width: float = Field(0.0067, gt=0, lt=10, description="full width of every uniform law at the start")
+    initial_rotation_width: float = Field(1.313, gt=0, lt=10, description="the same for the rotation, in radians")
     translation_scale: float = Field(0.1, gt=0, le=1, description="factor on both translations, half images per unit")
     cut_off: float = Field(10.0, gt=0, description="the reward stops as soon as any width reaches this")
 
@@ -33,6 +33,8 @@ class Augerino(Method[AugerinoHyperparameters]):
     title = "uniform law over six generators, norm reward"
     paper = "Benton et al., Learning Invariances in Neural Networks from Training Data (NeurIPS 2020)"
     deviations = (
+        "Learns in its own space, the six generators of the authors' code, and not in the shared one. Widths start "
+        "where the authors' script for rotated digits has them: softplus(1) for the rotation, softplus(−5) otherwise.",
         "Resampling with align_corners=False, as for every other method here; the authors' code uses True.",
         "Test-time augmentation averages probabilities, as for every other method; the authors' code averages "
         "log-probabilities.",

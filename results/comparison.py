@@ -179,7 +179,7 @@ def _cost_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cel
         cell = _cell(inside["image_passes_training"].astype(float), 1, 0)
         return replace(cell, text=f"{cell.mean:,.0f}")
     # Seconds of different devices say nothing about one another and are never averaged.
-    if inside["device"].nunique() > 1:
+    if inside["device"].nunique() > 1 or inside["seconds_training"].isna().any():
         return Cell(SEVERAL_DEVICES if column.metric == "training_seconds" else NOTHING)
     if column.metric == "time_ratio":
         return _ratio_cell(group, inside)
@@ -191,7 +191,7 @@ def _cost_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cel
 def _ratio_cell(group: pd.DataFrame, inside: pd.DataFrame) -> Cell:
     """Mean time of search and training over that of `none` on the same device."""
     baseline = group[(group["method"] == "none") & (group["device"] == inside["device"].iloc[0])]
-    if baseline.empty:
+    if baseline["label"].nunique() != 1:
         return Cell(NOTHING)
     ratio = _seconds(inside) / _seconds(baseline)
     return Cell(f"×{ratio:.1f}", ratio, None, len(inside))
@@ -226,6 +226,7 @@ def _notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
         *(_describe(name, group) for name, group in groups),
         f"± is the standard deviation over seeds (n − 1 in the divisor), n = {_numbers(counts)}; a seed decides the "
         "initialisation, the order of the images and all draws, never the split.",
+        *_several_codes(finished),
         *_left_out(runs),
     )
 
@@ -266,6 +267,11 @@ def _describe(comparison: str, group: pd.DataFrame) -> str:
 
 def _numbers(values: "pd.Series[int]") -> str:
     return " or ".join(str(value) for value in sorted({int(value) for value in values}))
+
+
+def _several_codes(finished: pd.DataFrame) -> list[str]:
+    codes = sorted({code or "unknown" for code in finished["code"]})
+    return [f"Made with several versions of the code: {', '.join(codes)}."] if len(codes) > 1 else []
 
 
 def _left_out(runs: Runs) -> list[str]:

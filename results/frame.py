@@ -1,5 +1,6 @@
 """From run folders to data frames: one row for each run, and tidy frames of everything measured in them."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,10 +26,11 @@ class Runs:
     Attributes:
         root: The folder that was read.
         runs: A row for each run folder, ordered by comparison, method and seed. Beside `KEYS`: `identity`, `state`,
-            `dataset`, `dataset_label`, `network`, `budget`, `protocol`, `device`, `train_images`, `test_images`;
-            `seconds_<phase>` and `image_passes_<phase>` for each of `PHASES`; and the decisions of the protocol
-            that tables and figures quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation` (radians),
-            `maximum_log_scale`, `maximum_shear`. Results are NaN or None for runs that are not done.
+            `dataset`, `dataset_label`, `network`, `budget`, `protocol`, `device`, `code`, `train_images`,
+            `test_images`; `seconds_<phase>` (NaN for a run that went on on another device) and
+            `image_passes_<phase>` for each of `PHASES`; and the decisions of the protocol that tables and figures
+            quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation` (radians), `maximum_log_scale`,
+            `maximum_shear`. Results are NaN or None for runs that are not done.
         scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
         trajectories: Runs × `epoch` (from 1) × `quantity`: `value`. Quantities are `loss`, `accuracy` in [0, 1]
             and the learned numbers `probability/<block>` and `range/<block>`. Runs under way are in it.
@@ -137,7 +139,7 @@ def _order(record: Record, labels: RunLabels) -> tuple[str, int, str, int]:
 
 
 _RESULT_COLUMNS = (
-    *("device", "train_images", "test_images"),
+    *("device", "code", "train_images", "test_images"),
     *(f"seconds_{phase}" for phase in PHASES),
     *(f"image_passes_{phase}" for phase in PHASES),
 )
@@ -170,8 +172,11 @@ def _run_row(record: Record, labels: RunLabels) -> dict[str, Any]:
     row |= {column: getattr(spec.protocol, column) for column in _PROTOCOL_COLUMNS}
     result = record.result
     if result is not None:
-        row |= {"device": result.device, "train_images": result.train_images, "test_images": result.test_images}
-        row |= {f"seconds_{phase}": result.seconds.get(phase, 0.0) for phase in PHASES}
+        row |= {"device": " + ".join(result.seconds), "code": result.code.label}
+        row |= {"train_images": result.train_images, "test_images": result.test_images}
+        # seconds of different devices are never added up
+        seconds = next(iter(result.seconds.values())) if len(result.seconds) == 1 else {}
+        row |= {f"seconds_{phase}": seconds.get(phase, math.nan) for phase in PHASES}
         row |= {f"image_passes_{phase}": result.image_passes.get(phase, 0) for phase in PHASES}
     return row
 

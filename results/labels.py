@@ -113,7 +113,7 @@ def _named(
 
 def _details(component: Component) -> dict[str, object]:
     # The first digits of a checksum tell two files apart as well as all of them, and fit into a table.
-    checksum = {"checksum": component.checksum.removeprefix("sha256:")[:8]} if component.checksum else {}
+    checksum = {"checksum": component.checksum.rpartition(":")[2][:8]} if component.checksum else {}
     return {**component.all_settings, **checksum, "version": component.version}
 
 

@@ -32,6 +32,18 @@ class Probe(_Stored):
     accuracy: tuple[float, ...]
 
 
+class Code(_Stored):
+    """Git commit of the code that ran, and whether files differed from it; None outside a git checkout."""
+
+    commit: str | None = None
+    dirty: bool | None = None
+
+    @property
+    def label(self) -> str:
+        """The first digits of the commit and whether there were changes; empty where nothing is known."""
+        return f"{(self.commit or '')[:10]}{' with changes' if self.dirty else ''}"
+
+
 class Result(_Stored):
     """Content of `result.json`.
 
@@ -39,9 +51,9 @@ class Result(_Stored):
         metrics: By number of test-time draws, by metric.
         rotation_probe: Accuracy by angle; empty where the protocol asks for no angles.
         learned: Learned numbers at the end, in the units of `Method.learned`.
-        seconds: Wall-clock seconds of each phase.
+        seconds: By name of device, wall-clock seconds of each phase.
         image_passes: Images through a network in each phase, forwards.
-        device: Name of the device.
+        code: Git commit of the code and whether files differed from it, None where that is not known.
         train_images: Number of training images.
         test_images: Number of test images.
     """
@@ -49,9 +61,9 @@ class Result(_Stored):
     metrics: dict[int, dict[str, Summary]]
     rotation_probe: Probe
     learned: dict[str, float]
-    seconds: dict[str, float]
+    seconds: dict[str, dict[str, float]]
     image_passes: dict[str, int]
-    device: str
+    code: Code = Code()
     train_images: int
     test_images: int
 

@@ -20,16 +20,18 @@ def demo(
     """Compare five learners on upright and rotated digits: a table, what each one found, and figures."""
     where = placement(workers, device, DEFAULT_DATA)
     ended = execute(load_suite("demo"), out, "local", where, retry_failed=retry_failed)
-    show(out)
+    if len(ended.unfinished()) < len(ended.runs):
+        show(out)
     raise_unfinished(ended)
 
 
 def show(out: Path) -> None:
     """Print the table and the findings of an output folder and write tables and figures beside its runs."""
+    from augbench.results.comparison import comparison_table
     from augbench.results.figures import write_figures
     from augbench.results.findings import findings
     from augbench.results.frame import load_runs
-    from augbench.results.tables import comparison_table, to_rich, write_tables
+    from augbench.results.tables import to_rich, write_tables
 
     console = Console()
     runs = load_runs(out)

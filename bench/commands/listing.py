@@ -36,6 +36,8 @@ def list_registered(
     if name is not None and name not in cards:
         raise UserError(one_of(kind.removesuffix("s"), name, cards))
     if as_json:
+        for reason in broken:
+            typer.echo(reason, err=True)
         typer.echo(json.dumps(list(cards.values()) if name is None else cards[name], indent=1, ensure_ascii=False))
     elif name is None:
         _print_overview(cards, broken)

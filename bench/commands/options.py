@@ -10,8 +10,8 @@ from augbench.bench.environment import available_devices
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Placement
 
-# More workers than this are faster only where there is memory for them: each needs about 0.7 GB.
 MOST_DEFAULT_WORKERS = 4
+MEMORY_OF_A_WORKER = 0.9e9  # bytes, most of it torch itself, the launcher's share included
 
 Workers = Annotated[
     int | None, typer.Option(help="Runs at the same time. Default: one for each GPU or CPU core, up to 4.")
@@ -35,7 +35,16 @@ def placement(workers: int | None, device: str, data: Path) -> Placement:
         raise UserError(f"--workers must be at least 1, not {workers}.")
     devices = available_devices(device)
     most = _cores() if devices == ["cpu"] else len(devices)
-    return Placement(device, workers or min(most, MOST_DEFAULT_WORKERS), 1, data.expanduser())
+    try:
+        data = data.expanduser()
+    except RuntimeError as error:
+        raise UserError(f"--data {data} is no folder: {error}") from None
+    return Placement(device, workers or max(1, min(most, MOST_DEFAULT_WORKERS, _fitting_memory())), 1, data)
+
+
+def _fitting_memory() -> int:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(memory / MEMORY_OF_A_WORKER)
 
 
 def _cores() -> int:

@@ -29,11 +29,7 @@ def plan(
     """Show every run of a suite with its state."""
     planned = make_plan(load_suite(suite), out)
     if as_json:
-        rows = [
-            {"folder": str(run.folder.path), "state": run.state, "spec": run.spec.model_dump(mode="json")}
-            for run in planned.runs
-        ]
-        typer.echo(json.dumps(rows, indent=1))
+        typer.echo(json.dumps([_as_json(run) for run in planned.runs], indent=1))
         return
     table = Table("method", "data set", "network", "epochs", "seed", "state")
     for run in planned.runs:
@@ -101,5 +97,5 @@ def raise_unfinished(planned: Plan) -> None:
         reasons = " ".join(reason_unfinished(run) for run in unfinished)
         raise UserError(
             f"{len(unfinished)} of {len(planned.runs)} runs have no result; the others are not affected. {reasons} "
-            "The same command goes on with them; with --retry-failed it also starts failed ones again."
+            "The same command goes on with those that did not fail; --retry-failed starts failed ones again."
         )

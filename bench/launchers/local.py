@@ -9,10 +9,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO
 
 from augbench.bench.environment import available_devices
+from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Launcher, Placement
 from augbench.bench.registry import register
 from augbench.bench.run_folder import RunFolder, RunState
@@ -72,7 +74,13 @@ class Worker:
 
     def _last_words(self) -> str:
         process, self.process = self.process, None
-        code = process.wait() if process is not None else 0
+        code = 0
+        if process is not None:
+            code = process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what could not be written to the dead process is flushed again
+                        pipe.close()
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         hint = " The machine may have run out of memory: try fewer --workers." if code == -signal.SIGKILL else ""
         text = ""
@@ -107,12 +115,14 @@ class Crew:
     running: dict[int, RunFolder] = field(default_factory=dict)
     ended: list[RunFolder] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
+    problems: list[UserError] = field(default_factory=list)
 
     def hire(self, number: int) -> Worker:
         """Make the worker with a number; GPUs are given out in turn."""
         devices = available_devices(self.placement.device)
         device = devices[number % len(devices)]
-        arguments = (device, str(self.placement.threads), str(self.placement.data), str(os.getpid()))
+        where = self.placement
+        arguments = (device, str(where.workers), str(where.threads), str(where.data), str(os.getpid()))
         threads = {"OMP_NUM_THREADS": str(self.placement.threads)}
         # -P keeps the folder that the command was given in off the module path
         command = [sys.executable, "-P", "-m", "augbench.bench.worker", *arguments]
@@ -139,15 +149,25 @@ class Crew:
             answer = worker.execute(folder)
         except WorkerDiedError as error:
             answer = "died"
-            if not self.stopping.is_set() and folder.state() is not RunState.DONE:
-                died = RunState.KILLED if folder.read_status().get("state") == RunState.RUNNING else RunState.FAILED
-                folder.write_status(died, attempt=folder.read_status().get("attempt", 0), reason=str(error))
-        del self.running[number]
+            if not self.stopping.is_set():
+                self._record_death(folder, str(error))
+        finally:
+            del self.running[number]
         if answer == "busy":
             self.stopping.wait(BUSY_SECONDS)
             self.waiting.put(folder)
         else:
             self.ended.append(folder)
+
+    def _record_death(self, folder: RunFolder, reason: str) -> None:
+        """Write down what the worker no longer can; what is wrong with the folder itself is said at the end."""
+        try:
+            if folder.state() is not RunState.DONE:
+                status = folder.read_status()
+                died = RunState.KILLED if status.get("state") == RunState.RUNNING else RunState.FAILED
+                folder.write_status(died, attempt=status.get("attempt", 0), reason=reason)
+        except UserError as error:
+            self.problems.append(error)
 
     def stop(self) -> None:
         """Have every run saved and every worker ended."""
@@ -178,4 +198,6 @@ class Local(Launcher):
                 raise
         for task in tasks:
             task.result()
+        for problem in crew.problems:
+            raise problem
         poll(Activity((), tuple(crew.ended)))

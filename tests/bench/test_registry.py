@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from augbench.bench import registry
 from augbench.bench.catalogues import datasets, methods, networks
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import launchers
@@ -57,9 +59,14 @@ def test_a_broken_file_is_named_with_its_reason_and_takes_nothing_down(package: 
     (package / "line.py").write_text(GOOD.format(name="line"))
     (package / "typo.py").write_text("import a_package_that_is_not_there")
     (package / "syntax.py").write_text("def")
+    (package / "runtime.py").write_text("raise RuntimeError('no driver')")
     found = catalogue()
     assert set(found.entries) == {"line"}
-    assert {broken.origin for broken in found.broken} == {"planted_networks.syntax", "planted_networks.typo"}
+    assert {broken.origin for broken in found.broken} == {
+        "planted_networks.syntax",
+        "planted_networks.typo",
+        "planted_networks.runtime",
+    }
     with pytest.raises(UserError, match="a_package_that_is_not_there"):
         found.get("typo")
 
@@ -69,6 +76,20 @@ def test_two_of_one_name_are_an_error_that_names_both(package: Path) -> None:
     (package / "second.py").write_text(GOOD.format(name="line"))
     with pytest.raises(UserError, match=r"planted_networks\.first\.Line and planted_networks\.second\.Line"):
         catalogue()
+
+
+@pytest.mark.parametrize("value", ["line", "line:Line", "again:Line"])
+def test_entry_points_name_modules_or_classes(value: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = package.parent / "planted_networks_none"
+    empty.mkdir()
+    (empty / "__init__.py").touch()
+    (package / "line.py").write_text(GOOD.format(name="line"))
+    (package / "again.py").write_text("from planted_networks.line import Line")
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: [EntryPoint("line", f"planted_networks.{value}", group)]
+    )
+    found = build_catalogue("network", NetworkSource, "planted_networks_none", "a.group")  # type: ignore[type-abstract]
+    assert found.get("line").__name__ == "Line"
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a b", "<script>", "Upper", "a_b"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,9 +114,10 @@ def test_a_damaged_result_is_explained_and_can_be_made_again(
     execute(folder, placement, stop)
     path = folder.path / file
     path.unlink() if content is None else path.write_bytes(content)
-    with pytest.raises(DamagedError, match=r"Delete result\.json"):
+    with pytest.raises(DamagedError, match=r"Move the folder away or delete it"):
         folder.state()
-    (folder.path / "result.json").unlink()
+    shutil.rmtree(folder.path)
+    folder.write_spec(make_spec())
     assert execute(folder, placement, stop) is RunState.DONE
     assert folder.read_result() is not None
 
@@ -177,3 +179,42 @@ def test_the_state_of_a_run_can_be_told_from_a_folder_that_cannot_be_written(
 
     monkeypatch.setattr(os, "open", only_to_read)
     assert folder.state() is RunState.KILLED
+
+
+def test_a_kill_while_a_folder_is_made_leaves_none(
+    make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(self: Path, target: Path) -> None:
+        raise Killed
+
+    spec = make_spec()
+    folder = RunFolder(tmp_path / "runs" / spec.folder_name)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", die)
+        patch.setattr(shutil, "rmtree", lambda *arguments, **options: None)
+        with pytest.raises(Killed):
+            folder.write_spec(spec)
+    assert list((tmp_path / "runs").iterdir()), "the kill came too early to test anything"
+    assert make_plan(suite_of(spec), tmp_path).counts() == {RunState.PLANNED: 1}
+    folder.write_spec(spec)
+    assert folder.read_spec() == spec
+    assert [found.path for found in run_folders(tmp_path)] == [folder.path]
+
+
+@pytest.mark.parametrize("content", ['{"state": ["x"]}', '{"state": {}}', "[]", "", '{"state": "done"}'])
+def test_a_strange_status_is_no_crash(content: str, make_spec: MakeSpec, make_folder: MakeFolder) -> None:
+    folder = make_folder(make_spec())
+    (folder.path / "status.json").write_text(content)
+    assert folder.state() in (RunState.UNKNOWN, RunState.PLANNED)
+
+
+def test_a_lock_that_cannot_be_opened_is_no_crash(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
+    folder = make_folder(make_spec())
+    folder.lock.mkdir()
+    folder.write_status(RunState.RUNNING)
+    assert folder.state() in (RunState.UNKNOWN, RunState.KILLED)
+    with pytest.raises(UserError, match="cannot be locked"), folder.claim():
+        pass

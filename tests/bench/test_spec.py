@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
+from augbench.bench.catalogues import methods
 from augbench.bench.errors import UserError
+from augbench.bench.method import Hyperparameters
 from augbench.bench.protocol import Budget, Protocol
 from augbench.bench.spec import RunSpec, canonical_json, dataset_component, method_component
 
@@ -96,6 +99,19 @@ def test_canonical_json_does_not_depend_on_the_order_of_keys() -> None:
 def test_canonical_json_refuses_nan() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json({"a": float("nan")})
+
+
+def test_hyperparameters_may_be_lists_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Listed(Hyperparameters):
+        needed: int
+        limit: float | None = None
+        sizes: tuple[int, ...] = Field((1, 2), strict=False)
+
+    monkeypatch.setattr(methods().get("none"), "hyperparameters_type", Listed)
+    component = method_component("none", {"needed": 3, "sizes": [1, 2]}, "a test")
+    assert component.settings == {"needed": 3}
+    assert component.defaults == {"limit": None, "sizes": [1, 2]}
+    assert method_component("none", {"needed": 3, "sizes": [4]}, "a test").settings == {"needed": 3, "sizes": [4]}
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,23 @@ def test_protocol_decisions_can_be_overridden() -> None:
         ("seeds = [0, 1]", "sed = [0, 1]", ["'sed'", "'seeds' is missing"]),
         ("network =", "networks =", ["'comparisons.0.networks'", "'comparisons.0.network' is missing"]),
         ('name = "small"', "name = small", ["not valid TOML"]),
+        ('name = "small"', "name = 3", ["name", "valid string"]),
+        ("seeds = [0, 1]", "seeds = [true, 1]", ["seeds.0", "valid integer"]),
+        ("seeds = [0, 1]", "seeds = [-1]", ["seeds.0", "greater than or equal to 0"]),
+        ("seeds = [0, 1]", f"seeds = [{10**300}]", ["seeds.0", "less than 9223372036854775808"]),
+        ("seeds = [0, 1]", f"seeds = [{'9' * 5000}]", ["not valid TOML"]),
+        ("epochs = 3", 'epochs = "3"', ["epochs", "valid integer"]),
+        ("epochs = 3", "epochs = true", ["epochs", "valid integer"]),
+        ("size = 14", 'size = "14"', ["size", "28 or 14"]),
+        ("[[comparisons]]", "[protocol]\ntest_time_draws = [8, 4]\n[[comparisons]]", ["test_time_draws", "must rise"]),
+        ("[[comparisons]]", "[protocol]\ntest_time_draws = [0, 4]\n[[comparisons]]", ["test_time_draws", "at least 1"]),
     ],
 )
 def test_mistakes_are_explained(old: str, new: str, words: list[str]) -> None:
     assert old in SUITE
     with pytest.raises(UserError) as error:
         parse_suite(SUITE.replace(old, new), "mine.toml").specs()
+    assert "at least 1 item after validation" not in str(error.value) or "seeds" in words, "noise"
     missing = [word for word in words if word not in str(error.value)]
     assert not missing, str(error.value)
 

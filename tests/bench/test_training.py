@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -118,13 +119,57 @@ def test_a_learner_that_uses_every_hook_can_be_interrupted_anywhere(
     spec = make_spec("everything", epochs=2)
     whole, parts = make_folder(spec), make_folder(spec)
     assert execute(whole, placement, stop) is RunState.DONE, whole.read_status()
-    for questions in (1, 4, 6, 2):  # the first comes right after the search
+    for questions in (3, 4, 6, 2):
         assert execute(parts, placement, stop_after(questions)) is RunState.CANCELLED
         torch.manual_seed(123)
     assert execute(parts, placement, stop) is RunState.DONE
     assert result_of(parts) == result_of(whole)
     with np.load(parts.predictions) as first, np.load(whole.predictions) as second:
         assert all(np.array_equal(first[name], second[name]) for name in second)
+
+
+def test_a_search_that_is_over_is_not_repeated_after_a_kill(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+) -> None:
+    folder = make_folder(make_spec("everything"))
+    assert execute(folder, placement, stop_after(1)) is RunState.CANCELLED  # in the search: nothing of it is kept
+    assert torch.load(folder.checkpoint, weights_only=True)["searched"] is False
+    assert execute(folder, placement, stop_after(2)) is RunState.CANCELLED  # after the first step
+    assert torch.load(folder.checkpoint, weights_only=True)["searched"] is True
+    execute(folder, placement, stop)
+    result = folder.read_result()
+    assert result is not None
+    assert result["image_passes"]["search"] == 80 + 80
+
+
+def test_a_learned_tensor_of_another_shape_is_not_restored(make_spec: MakeSpec, placement: Placement) -> None:
+    data = load_dataset(make_spec().dataset, placement.data)
+    method = new_trainer(make_spec("everything"), data, torch.device("cpu")).method
+    state = method.state_dict()
+    state["learnable"]["found"] = torch.zeros(())
+    with pytest.raises(ValueError, match="found was saved with shape"):
+        method.load_state_dict(state)
+
+
+def test_a_network_of_the_method_itself_depends_on_nothing_but_the_seed(
+    make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load_dataset(make_spec().dataset, placement.data)
+    seen = []
+
+    def start(self: Everything, hyperparameters: Hyperparameters, setting: Setting) -> None:
+        Method.__init__(self, hyperparameters, setting)
+        seen.append(torch.rand(()).item())
+
+    monkeypatch.setattr(Everything, "__init__", start)
+    for seed in (0, 0, 1):
+        torch.rand(1)  # what an earlier run in the same process has drawn
+        new_trainer(make_spec("everything", seed=seed), data, torch.device("cpu"))
+    assert seen[0] == seen[1] != seen[2]
 
 
 def test_search_training_and_evaluation_are_counted_apart(
@@ -140,8 +185,9 @@ def test_search_training_and_evaluation_are_counted_apart(
         "evaluation": 100 * (1 + 2 * 2 + 3),
         "compilation": 0,
     }
-    assert all(result["seconds"][phase] > 0 for phase in ("search", "training", "evaluation"))
-    assert result["seconds"]["compilation"] == 0
+    (seconds,) = result["seconds"].values()
+    assert all(seconds[phase] > 0 for phase in ("search", "training", "evaluation"))
+    assert seconds["compilation"] == 0
     assert result["learned"]["found"] > 1, "the search's finding is kept"
     assert result["learned"]["brightness"] != 0.5
 
@@ -152,7 +198,7 @@ def test_a_search_sees_training_images_only(make_spec: MakeSpec, placement: Plac
     trainer = new_trainer(spec, data, torch.device("cpu"))
     seen: list[SearchProblem] = []
     trainer.method.search = seen.append  # type: ignore[method-assign]
-    trainer.train(lambda trainer: None, lambda trainer: None)
+    trainer._search(Mock())
     (problem,) = seen
     both = torch.cat((problem.train.images, problem.validation.images)).flatten(1)
     assert torch.equal(torch.unique(both, dim=0), torch.unique(data.train.images.flatten(1), dim=0))

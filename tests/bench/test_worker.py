@@ -1,5 +1,6 @@
 """Executing runs: repeatable, resumable bit for bit, and honest about how they ended."""
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from augbench.bench import clock
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.method import Method
 from augbench.bench.run_folder import BusyError, RunFolder, RunState
 from augbench.bench.spec import RunSpec
-from augbench.bench.training import Trainer
-from augbench.bench.worker import StopSignal, execute
+from augbench.bench.training import Trainer, new_trainer
+from augbench.bench.worker import StopSignal, execute, load_dataset
 
 pytestmark = pytest.mark.usefixtures("few_digits")
 
@@ -72,9 +74,6 @@ def test_the_seed_decides_the_result(
 
 
 def test_methods_start_from_the_same_network(make_spec: MakeSpec, placement: Placement) -> None:
-    from augbench.bench.training import new_trainer
-    from augbench.bench.worker import load_dataset
-
     data = load_dataset(make_spec().dataset, placement.data)
     states = [new_trainer(make_spec(name), data, torch.device("cpu")).network.state_dict() for name in METHODS]
     for state in states[1:]:
@@ -109,8 +108,8 @@ def test_a_finished_run_leaves_result_model_and_trajectory(
     assert [row["epoch"] for row in folder.read_metrics()] == [1, 2]
     assert not folder.checkpoint.exists()
     assert "epoch 2" in folder.log.read_text()
-    environment = json.loads((folder.path / "environment.json").read_text())
-    assert {"code", "command", "packages", "device", "host", "threads"} <= set(environment)
+    (environment,) = json.loads((folder.path / "environment.json").read_text())["attempts"]
+    assert {"attempt", "code", "command", "packages", "device", "host", "threads", "workers"} <= set(environment)
 
 
 def test_a_run_belongs_to_one_process_at_a_time(
@@ -251,16 +250,163 @@ def test_a_kill_between_any_two_writes_leaves_a_run_that_can_go_on(
     assert outcome(parts) == outcome(whole)
 
 
+class Recorder:
+    """Remembers at which steps a run asked, and how many epochs were closed then."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+        self.saved: list[tuple[int, int]] = []
+
+    def during_search(self, trainer: Trainer) -> None:
+        """Do nothing."""
+
+    def after_step(self, trainer: Trainer) -> None:
+        """Remember."""
+        self.asked.append((trainer.step, len(trainer.rows)))
+
+    def after_phase(self, trainer: Trainer) -> None:
+        """Remember."""
+        self.saved.append((trainer.step, len(trainer.rows)))
+
+
 def test_trainer_asks_to_stop_only_in_states_that_can_be_saved(make_spec: MakeSpec, placement: Placement) -> None:
-    from augbench.bench.training import new_trainer
-    from augbench.bench.worker import load_dataset
-
-    seen: list[tuple[int, int]] = []
-
-    def after_step(trainer: Trainer) -> None:
-        seen.append((trainer.step, len(trainer.rows)))
-
-    spec = make_spec(epochs=2)
+    spec, recorder = make_spec(epochs=2), Recorder()
     trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), torch.device("cpu"))
-    trainer.train(after_step, lambda trainer: None)
-    assert seen == [(step, step // 7) for step in range(1, 15)]
+    trainer.train(recorder)
+    assert recorder.asked == [(step, step // 7) for step in range(1, 15)]
+    assert recorder.saved == [(7, 1), (14, 2)]
+
+
+def test_a_stop_after_the_very_last_step_loses_nothing(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+) -> None:
+    whole, parts = make_folder(make_spec()), make_folder(make_spec())
+    execute(whole, placement, stop)
+    assert execute(parts, placement, stop_after(7)) is RunState.CANCELLED
+    assert execute(parts, placement, stop) is RunState.DONE
+    assert outcome(parts) == outcome(whole)
+    assert len(parts.read_metrics()) == 1
+
+
+def test_a_run_whose_result_was_deleted_is_made_again(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    execute(folder, placement, stop)
+    first = outcome(folder)
+    (folder.path / "result.json").unlink()
+    assert folder.state() is RunState.PLANNED
+    assert execute(folder, placement, stop) is RunState.DONE
+    assert outcome(folder) == first
+
+
+def test_a_run_that_another_launcher_saw_fail_is_left_alone(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    folder.write_status(RunState.FAILED, reason="planted")
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert folder.read_status()["reason"] == "planted"
+    with folder.claim(), pytest.raises(BusyError):
+        folder.forget_failure()
+    folder.forget_failure()
+    assert execute(folder, placement, stop) is RunState.DONE
+    folder.forget_failure()
+    assert folder.state() is RunState.DONE, "a run that is done has nothing to forget"
+
+
+def test_a_run_cannot_go_on_on_another_type_of_device(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+) -> None:
+    folder = make_folder(make_spec())
+    execute(folder, placement, stop_after(2))
+    checkpoint = torch.load(folder.checkpoint, weights_only=True)
+    torch.save(checkpoint | {"device_type": "cuda"}, folder.checkpoint)
+    assert execute(folder, placement, stop) is RunState.KILLED
+    assert "begun on cuda and cannot go on on cpu" in folder.read_status()["reason"]
+    torch.save(checkpoint, folder.checkpoint)
+    assert execute(folder, placement, stop) is RunState.DONE
+
+
+def test_seconds_of_different_devices_are_kept_apart(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = make_folder(make_spec())
+    monkeypatch.setattr(clock, "describe_device", lambda device: "first device")
+    execute(folder, placement, stop_after(3))
+    monkeypatch.setattr(clock, "describe_device", lambda device: "second device")
+    execute(folder, placement, stop)
+    result = folder.read_result()
+    assert result is not None
+    assert set(result["seconds"]) == {"first device", "second device"}
+    assert all(seconds["training"] > 0 for seconds in result["seconds"].values())
+    assert result["seconds"]["first device"]["evaluation"] == 0
+    attempts = json.loads((folder.path / "environment.json").read_text())["attempts"]
+    assert [attempt["attempt"] for attempt in attempts] == [1, 2]
+
+
+def test_weights_that_are_not_finite_after_the_last_step_are_a_failure_that_says_so(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    close = Trainer._close_epoch
+
+    def spoil(self: Trainer, epoch: int) -> None:
+        close(self, epoch)
+        with torch.no_grad():
+            next(self.network.parameters()).fill_(float("nan"))
+
+    monkeypatch.setattr(Trainer, "_close_epoch", spoil)
+    folder = make_folder(make_spec())
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert folder.read_status()["exception"] == "DivergedError"
+
+
+def test_a_full_disk_leaves_a_run_that_can_go_on(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = make_folder(make_spec(epochs=2))
+    replace, calls = Path.replace, 0
+
+    def full(self: Path, target: Path) -> Path:
+        nonlocal calls
+        calls += target.name == "checkpoint.pt"
+        if calls == 2:
+            calls += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert execute(folder, placement, stop) is RunState.KILLED
+    assert "No space left on device" in folder.read_status()["reason"]
+    assert execute(folder, placement, stop) is RunState.DONE
+    assert "goes on from step 7" in folder.log.read_text()
+
+
+def test_what_a_kill_in_the_middle_of_a_write_has_left_is_cleared_away(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    (folder.path / ".checkpoint.pt.abc.tmp").write_bytes(b"half")
+    execute(folder, placement, stop)
+    assert not list(folder.path.glob(".*"))

@@ -245,7 +245,8 @@ def test_bad_download_leaves_nothing_behind(damage: str, server: Path, packed: F
     (server / name).write_bytes(HTML if damage == "web page" else packed[name][:-50])
     text = error_of_check(tmp_path)
     assert "could not be downloaded" in text
-    assert f"Error downloading {name}" in text
+    # how torchvision says it: its newer versions, then its older ones
+    assert f"Error downloading {name}" in text or "File not found or corrupted" in text
     assert md5(packed[name]) in text
     assert "same command again" in text
     assert list(tmp_path.iterdir()) == []

@@ -75,7 +75,11 @@ def _used_matrices(method: Augerino, count: int, seed: int, monkeypatch: pytest.
 
 
 def test_initial_widths_are_those_asked_for() -> None:
-    assert _augerino().width.tolist() == pytest.approx([0.1, 0.1, 1.3, 0.1, 0.1, 0.1])
+    assert _augerino().width.tolist() == pytest.approx(
+        # softplus(1) and softplus(−5)
+        [0.0067, 0.0067, 1.313, 0.0067, 0.0067, 0.0067],
+        rel=1e-3,
+    )
     assert _augerino(initial_width=4.0, initial_rotation_width=0.01).width.tolist() == pytest.approx(
         [4.0, 4.0, 0.01, 4.0, 4.0, 4.0], rel=1e-5
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ def write_run_folder(
     accuracy: Mapping[int, float] | float = 0.9,
     probe: Sequence[float] = (0.5, 0.4, 0.9, 0.4),
     learned: Sequence[Mapping[str, float]] = (),
+    code: Mapping[str, Any] = MappingProxyType({"commit": "0123456789abcdef", "dirty": False}),
     training_seconds: float = 10.0,
     search_seconds: float = 0.0,
     device: str = "cpu one",
@@ -51,9 +53,10 @@ def write_run_folder(
         accuracy: Accuracy for each number of test-time draws, or without any.
         probe: Accuracy at PROBE_DEGREES.
         learned: Learned numbers after each epoch, the last of them repeated to the end; they are those of the result.
+        code: Commit of the code and whether files differed.
         training_seconds: Seconds of training.
         search_seconds: Seconds of search.
-        device: Name of the device.
+        device: Name of the device; two joined by " + " for a run that went on elsewhere.
         probabilities: Predictions without test-time draws; (N, classes).
         labels: (N,).
         version: Version of the method.
@@ -86,14 +89,18 @@ def write_run_folder(
         "metrics": {str(draws): _metrics(value) for draws, value in by_draws.items()},
         "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe)},
         "learned": dict(rows[-1]),
-        "seconds": {"search": search_seconds, "training": training_seconds, "evaluation": 1.0, "compilation": 0.0},
+        "seconds": {name: _phases(search_seconds, training_seconds) for name in device.split(" + ")},
+        "code": dict(code),
         "image_passes": {"search": 0, "training": 8000, "evaluation": 4, "compilation": 0},
-        "device": device,
         "train_images": 4000,
         "test_images": len(labels),
     }
     write_json(folder.path / "result.json", result)
     return folder
+
+
+def _phases(search: float, training: float) -> dict[str, float]:
+    return {"search": search, "training": training, "evaluation": 1.0, "compilation": 0.0}
 
 
 def _metrics(accuracy: float) -> dict[str, dict[str, Any]]:

@@ -115,6 +115,26 @@ def test_seconds_of_different_devices_are_never_averaged(tmp_path: Path, write_r
     assert "cpu one and gpu two" in table.notes[0]
 
 
+def test_seconds_of_a_run_that_went_on_elsewhere_are_not_shown(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", training_seconds=10)
+    write_run("scale", training_seconds=30, device="cpu one + gpu two")
+    runs = load_runs(tmp_path)
+    assert runs.runs["seconds_training"].isna().tolist() == [False, True]
+    table = comparison_table(runs)
+    assert cell(table, "scale", "Training (s)") == Cell("several devices")
+    assert cell(table, "scale", "Time / none") == Cell("–")
+
+
+def test_several_versions_of_the_code_are_said(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    write_run("scale")
+    assert not any("versions of the code" in note for note in comparison_table(load_runs(tmp_path)).notes)
+    write_run("fixed", code={"commit": "fedcba9876543210", "dirty": True})
+    (note,) = [note for note in comparison_table(load_runs(tmp_path)).notes if "versions of the code" in note]
+    assert "0123456789" in note
+    assert "fedcba9876 with changes" in note
+
+
 def test_settings_and_budgets_never_share_a_row(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("scale", settings={"estimator": "rloo"})
     write_run("scale", settings={"estimator": "pooled"}, seed=1)

@@ -59,7 +59,7 @@ def test_a_truncated_file_is_damage(tmp_path: Path, write_run: WriteRun, file: s
 
 @pytest.mark.parametrize(
     ("old", "new", "place"),
-    [('"mean": 0.9', '"mean": "high"', "metrics.0.accuracy.mean"), ('"device"', '"machine"', "device")],
+    [('"mean": 0.9', '"mean": "high"', "metrics.0.accuracy.mean"), ('"seconds"', '"minutes"', "seconds")],
 )
 def test_a_wrong_field_is_named(tmp_path: Path, write_run: WriteRun, old: str, new: str, place: str) -> None:
     path = write_run().path / "result.json"
