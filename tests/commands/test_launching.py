@@ -162,3 +162,27 @@ def test_two_launches_at_once_run_nothing_twice(
     assert started.returncode == 0
     for folder in run_folders(tmp_path / "out"):
         assert json.loads((folder.path / "result.json").read_text())["attempts"] == 1
+
+
+def test_what_a_method_prints_is_no_answer(
+    suite: Path, augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plants = tmp_path / "plants"
+    plants.mkdir()
+    (plants / "sitecustomize.py").write_text(
+        "import sys\n"
+        "if any('augbench.bench.worker' in word for word in sys.orig_argv):\n"
+        "    from augbench.bench.method import Method\n"
+        "    loss = Method.loss\n"
+        "    def talk(self, logits, labels):\n"
+        "        print()\n"
+        "        print('busy' * 1000)\n"
+        "        open(__file__ + '.called', 'w').close()\n"
+        "        return loss(self, logits, labels)\n"
+        "    Method.loss = talk\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(plants))
+    code, text, _ = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 0
+    assert "2 runs: 2 done." in text
+    assert (plants / "sitecustomize.py.called").exists(), "nothing was printed"
