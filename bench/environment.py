@@ -15,6 +15,8 @@ import torch
 import augbench
 from augbench.bench.errors import UserError
 
+# A launcher passes the command that a person gave on to its workers in this variable.
+COMMAND_VARIABLE = "AUGBENCH_COMMAND"
 PACKAGES = ("torch", "torchvision", "numpy", "pydantic", "mlxtend")
 
 
@@ -57,7 +59,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
     return {
         "augbench": augbench.__version__,
         "code": code_state(),
-        "command": shlex.join(sys.argv),
+        "command": os.environ.get(COMMAND_VARIABLE) or shlex.join(sys.argv),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "host": platform.node(),

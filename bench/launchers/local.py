@@ -2,6 +2,7 @@
 
 import os
 import queue
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO
 
-from augbench.bench.environment import available_devices
+from augbench.bench.environment import COMMAND_VARIABLE, available_devices
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Launcher, Placement
 from augbench.bench.registry import register
@@ -123,10 +124,10 @@ class Crew:
         device = devices[number % len(devices)]
         where = self.placement
         arguments = (device, str(where.workers), str(where.threads), str(where.data), str(os.getpid()))
-        threads = {"OMP_NUM_THREADS": str(self.placement.threads)}
+        own = {"OMP_NUM_THREADS": str(where.threads), COMMAND_VARIABLE: shlex.join(sys.argv)}
         # -P keeps the folder that the command was given in off the module path
         command = [sys.executable, "-P", "-m", "augbench.bench.worker", *arguments]
-        worker = Worker(command, os.environ | threads, self.stopping)
+        worker = Worker(command, os.environ | own, self.stopping)
         self.workers.append(worker)
         return worker
 

@@ -88,6 +88,9 @@ def test_the_same_command_again_computes_nothing_and_says_so(
     assert code == 0
     assert "2 of 2 runs to do" in text
     assert "2 runs: 2 done." in text
+    for folder in run_folders(tmp_path / "out"):
+        (attempt,) = json.loads((folder.path / "environment.json").read_text())["attempts"]
+        assert attempt["command"].startswith(f"augbench run {suite}")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
     code, text, _ = augbench("run", suite, "--out", tmp_path / "out")
     assert code == 0
