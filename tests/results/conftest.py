@@ -39,27 +39,11 @@ def write_run_folder(
     labels: Sequence[int] = (0, 1, 1, 0),
     version: int = 1,
 ) -> RunFolder:
-    """Write one run folder.
+    """Write one run folder below `root`, the folder given as --out.
 
-    Args:
-        root: The folder given as --out.
-        method: Any name, also one that cannot be registered.
-        dataset: Any name.
-        seed: Seed.
-        settings: Hyperparameters of the method that are not at their defaults.
-        epochs: Budget.
-        protocol: Protocol, by default the usual one.
-        state: State; only what is done gets a result.
-        accuracy: Accuracy for each number of test-time draws, or without any.
-        probe: Accuracy at PROBE_DEGREES.
-        learned: Learned numbers after each epoch, the last of them repeated to the end; they are those of the result.
-        code: Commit of the code and whether files differed.
-        training_seconds: Seconds of training.
-        search_seconds: Seconds of search.
-        device: Name of the device; two joined by " + " for a run that went on elsewhere.
-        probabilities: Predictions without test-time draws; (N, classes).
-        labels: (N,).
-        version: Version of the method.
+    Names may be such as cannot be registered. Only what is done gets a result. `accuracy` is that of each number of
+    test-time draws, or without any; `probe` is the accuracy at PROBE_DEGREES. `learned` are the learned numbers after
+    each epoch, the last of them repeated to the end. Two devices joined by " + " make a run that went on elsewhere.
     """
     spec = RunSpec(
         protocol=protocol or Protocol(),
@@ -71,13 +55,8 @@ def write_run_folder(
     )
     folder = RunFolder(root / "runs" / spec.folder_name)
     folder.write_spec(spec)
-    rows = [*learned, *[learned[-1] if learned else {}] * (epochs - len(learned))]
-    folder.write_metrics(
-        [
-            {"epoch": index, "loss": 1 / index, "accuracy": 0.5, "learned": dict(row)}
-            for index, row in enumerate(rows, 1)
-        ]
-    )
+    rows = _epochs(learned, epochs)
+    folder.write_metrics(rows)
     folder.write_status(state)
     if state != RunState.DONE:
         return folder
@@ -88,7 +67,7 @@ def write_run_folder(
         "identity": spec.identity,
         "metrics": {str(draws): _metrics(value) for draws, value in by_draws.items()},
         "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe)},
-        "learned": dict(rows[-1]),
+        "learned": rows[-1]["learned"],
         "seconds": {name: _phases(search_seconds, training_seconds) for name in device.split(" + ")},
         "code": dict(code),
         "image_passes": {"search": 0, "training": 8000, "evaluation": 4, "compilation": 0},
@@ -97,6 +76,14 @@ def write_run_folder(
     }
     write_json(folder.path / "result.json", result)
     return folder
+
+
+def _epochs(learned: Sequence[Mapping[str, float]], epochs: int) -> list[dict[str, Any]]:
+    numbers = [*learned, *[learned[-1] if learned else {}] * (epochs - len(learned))]
+    return [
+        {"epoch": index, "loss": 1 / index, "accuracy": 0.5, "learned": dict(row)}
+        for index, row in enumerate(numbers, 1)
+    ]
 
 
 def _phases(search: float, training: float) -> dict[str, float]:

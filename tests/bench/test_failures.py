@@ -1,0 +1,180 @@
+"""Runs that fail, are refused or cannot go on: recorded with the reason, and nothing saved is lost."""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.method import Method
+from augbench.bench.run_folder import BusyError, RunFolder, RunState
+from augbench.bench.spec import RunSpec
+from augbench.bench.training import Trainer
+from augbench.bench.worker import StopSignal, execute
+
+pytestmark = pytest.mark.usefixtures("few_digits")
+
+MakeSpec = Callable[..., RunSpec]
+MakeFolder = Callable[[RunSpec], RunFolder]
+
+
+def test_an_exception_is_recorded_with_its_traceback(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(self: Method[Any], epoch: int) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(Method, "start_epoch", fail)
+    folder = make_folder(make_spec())
+    assert execute(folder, placement, stop) is RunState.FAILED
+    status = folder.read_status()
+    assert status["reason"] == "ZeroDivisionError: planted"
+    assert "in fail" in status["traceback"]
+    assert "planted" in folder.log.read_text()
+
+
+def test_a_loss_that_is_not_finite_is_a_failure_with_its_epoch(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loss = Method.loss
+
+    def diverge(self: Method[Any], logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return loss(self, logits, labels) * self.__dict__.setdefault("factor", 1.0)
+
+    def start_epoch(self: Method[Any], epoch: int) -> None:
+        self.__dict__["factor"] = float("nan") if epoch == 1 else 1.0
+
+    monkeypatch.setattr(Method, "loss", diverge)
+    monkeypatch.setattr(Method, "start_epoch", start_epoch)
+    folder = make_folder(make_spec(epochs=3))
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert folder.read_status()["exception"] == "DivergedError"
+    assert "epoch 2 of 3" in folder.read_status()["reason"]
+    assert [row["epoch"] for row in folder.read_metrics()] == [1]
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint"])
+def test_a_damaged_checkpoint_is_a_failure_that_says_so(
+    content: bytes, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    folder.checkpoint.write_bytes(content)
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert "damaged" in folder.read_status()["reason"]
+    assert "--retry-failed" in folder.read_status()["reason"]
+
+
+def test_a_truncated_checkpoint_is_a_failure_that_says_so(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+) -> None:
+    folder = make_folder(make_spec())
+    execute(folder, placement, stop_after(2))
+    folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-100])
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert "damaged" in folder.read_status()["reason"]
+
+
+def test_the_checkpoint_of_another_run_is_refused(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+) -> None:
+    mine, other = make_folder(make_spec(seed=0)), make_folder(make_spec(seed=1))
+    execute(other, placement, stop_after(2))
+    mine.checkpoint.write_bytes(other.checkpoint.read_bytes())
+    assert execute(mine, placement, stop) is RunState.FAILED
+    assert "another run" in mine.read_status()["reason"]
+
+
+def test_a_run_that_another_launcher_saw_fail_is_left_alone(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    folder.write_status(RunState.FAILED, reason="planted")
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert folder.read_status()["reason"] == "planted"
+    with folder.claim(), pytest.raises(BusyError):
+        folder.forget_failure()
+    folder.forget_failure()
+    assert execute(folder, placement, stop) is RunState.DONE
+    folder.forget_failure()
+    assert folder.state() is RunState.DONE, "a run that is done has nothing to forget"
+
+
+def test_a_run_cannot_go_on_on_another_type_of_device(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+) -> None:
+    folder = make_folder(make_spec())
+    execute(folder, placement, stop_after(2))
+    checkpoint = torch.load(folder.checkpoint, weights_only=True)
+    torch.save(checkpoint | {"device_type": "cuda"}, folder.checkpoint)
+    assert execute(folder, placement, stop) is RunState.KILLED
+    assert "begun on cuda and cannot go on on cpu" in folder.read_status()["reason"]
+    torch.save(checkpoint, folder.checkpoint)
+    assert execute(folder, placement, stop) is RunState.DONE
+
+
+def test_weights_that_are_not_finite_after_the_last_step_are_a_failure_that_says_so(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    close = Trainer._close_epoch
+
+    def spoil(self: Trainer, epoch: int) -> None:
+        close(self, epoch)
+        with torch.no_grad():
+            next(self.network.parameters()).fill_(float("nan"))
+
+    monkeypatch.setattr(Trainer, "_close_epoch", spoil)
+    folder = make_folder(make_spec())
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert folder.read_status()["exception"] == "DivergedError"
+
+
+def test_a_full_disk_leaves_a_run_that_can_go_on(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = make_folder(make_spec(epochs=2))
+    replace, calls = Path.replace, 0
+
+    def full(self: Path, target: Path) -> Path:
+        nonlocal calls
+        calls += target.name == "checkpoint.pt"
+        if calls == 2:
+            calls += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert execute(folder, placement, stop) is RunState.KILLED
+    assert "No space left on device" in folder.read_status()["reason"]
+    assert execute(folder, placement, stop) is RunState.DONE
+    assert "goes on from step 7" in folder.log.read_text()
