@@ -17,6 +17,7 @@ from augbench.bench.errors import UserError
 
 # A launcher passes the command that a person gave on to its workers in this variable.
 COMMAND_VARIABLE = "AUGBENCH_COMMAND"
+CODE_FOLDERS = ("bench", "methods", "datasets", "results", "src")
 PACKAGES = ("torch", "torchvision", "numpy", "pydantic", "mlxtend")
 
 
@@ -77,7 +78,8 @@ def code_state() -> dict[str, Any]:
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None or _git(folder, "ls-files", "--error-unmatch", Path(__file__).name) is None:
         return {"commit": None, "dirty": None}
-    return {"commit": commit, "dirty": bool(_git(folder, "status", "--porcelain"))}
+    # run folders that lie in the checkout are no change of the code
+    return {"commit": commit, "dirty": bool(_git(folder.parent, "status", "--porcelain", "--", *CODE_FOLDERS))}
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
