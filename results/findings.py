@@ -11,6 +11,9 @@ from augbench.results.frame import Runs
 FOUND, LEFT_OUT = 0.6, 0.1
 """A block with at least the one probability counts as found, with at most the other as left out."""
 
+FAR_APART = 0.2
+"""Seeds that differ by more than this share of their mean are told apart."""
+
 
 @dataclass(frozen=True)
 class _Unit:
@@ -27,10 +30,12 @@ class _Unit:
     def mean(self, values: Sequence[float]) -> str:
         return f"{self.before}{self.number(_mean(values))}{self.after}"
 
-    def spread(self, values: Sequence[float]) -> str:
-        """Lowest and highest in brackets where they differ as shown, else nothing."""
-        lowest, highest = self.number(min(values)), self.number(max(values))
-        return f" [{lowest} to {highest}]" if lowest != highest else ""
+    def span(self, values: Sequence[float]) -> list[str]:
+        """Say the lowest and the highest seed where they are far apart: by more than a fifth of the mean."""
+        lowest, highest = self.convert(min(values)), self.convert(max(values))
+        if highest - lowest <= FAR_APART * self.convert(_mean(values)):
+            return []
+        return [f"by seed {lowest:.{self.digits}f} to {highest:.{self.digits}f}"]
 
 
 _PLAIN = _Unit("±", float, 2, "")
@@ -98,18 +103,19 @@ class _Block:
         return "found" if probability >= FOUND else "in part"
 
     def describe(self) -> str:
-        """Noun, range and probability, such as "rotation up to ±166° (97 % of images)"."""
-        words, unit = self.wording.noun, self.wording.unit
-        if self.verdict() == "left out":
-            return f"{words} ({_PERCENT.mean(self.probabilities)})"
+        """Noun, range and share of images, such as "rotation up to ±166° (97 %)"."""
+        verdict = self.verdict()
+        if verdict in ("hardly", "left out"):
+            return self.wording.noun
+        words, details = self.wording.noun, []
         if self.ranges:
-            words += f" up to {unit.mean(self.ranges)}{unit.spread(self.ranges)}"
-        return f"{words} ({self._share()})" if self.probabilities else words
-
-    def _share(self) -> str:
-        share = f"{_PERCENT.mean(self.probabilities)} of images{_PERCENT.spread(self.probabilities)}"
-        # One of the two elements that such a block draws from is the identity.
-        return f"{share}, half of which are {self.wording.moved}" if self.wording.moved else share
+            words += f" up to {self.wording.unit.mean(self.ranges)}"
+            details += self.wording.unit.span(self.ranges)
+        if self.probabilities:
+            details += [_PERCENT.mean(self.probabilities), *_PERCENT.span(self.probabilities)]
+        if self.wording.moved:  # one of the two elements that such a block draws from is the identity
+            details.append(f"every other one of them {self.wording.moved}")
+        return f"{words} ({', '.join(details)})" if details else words
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -122,11 +128,11 @@ def describe_range(block: str, ranges: Sequence[float]) -> str:
 
 
 def findings(runs: Runs) -> list[str]:
-    """Say what the learners found, from the learned numbers at the end of the finished runs.
+    """Say what the learners found, from the learned numbers at the end of the finished runs, averaged over seeds.
 
-    A block counts as found with a mean probability over seeds of at least `FOUND` (always, for methods that learn
-    ranges only) unless its range hardly changes an image: 5° of rotation, 5 % of scale, 0.05 of shear, 2 % of the
-    image for shifts. In brackets stand the lowest and the highest seed, where they differ.
+    A block counts as found with a mean probability of at least `FOUND` (always, for methods that learn ranges only)
+    and as left out with at most `LEFT_OUT`. It is hardly used if its range hardly changes an image: 5° of rotation, 5 %
+    of scale, 0.05 of shear, 2 % of the image for shifts.
 
     Returns:
         A sentence for each data set and method that learns, and one for the methods that learn nothing.
@@ -138,8 +144,8 @@ def findings(runs: Runs) -> list[str]:
     sentences = []
     for (comparison, label), numbers in runs.learned.groupby(["comparison", "label"], sort=False):
         seeds = numbers["seed"].nunique()
-        over = "1 seed" if seeds == 1 else f"mean of {seeds} seeds [lowest to highest]"
-        sentences.append(f"{label} on {comparison}, {over} – {_describe(numbers)}.")
+        over = "1 seed" if seeds == 1 else f"mean of {seeds} seeds"
+        sentences.append(f"On {comparison}, {label} {_describe(numbers)} ({over}).")
     learners = set(runs.learned["label"])
     others = [label for label in dict.fromkeys(finished["label"]) if label not in learners]
     if others:
@@ -148,16 +154,24 @@ def findings(runs: Runs) -> list[str]:
     return sentences
 
 
+_PHRASES = {
+    "found": "found {}",
+    "in part": "used {} in part",
+    "hardly": "hardly used {}",
+    "left out": "left out {}",
+}
+
+
 def _describe(numbers: pd.DataFrame) -> str:
     by_quantity = {str(name): tuple(group) for name, group in numbers.groupby("quantity", sort=False)["value"]}
     by_verdict: dict[str, list[str]] = {}
     for block in _blocks(by_quantity):
         by_verdict.setdefault(block.verdict(), []).append(block.describe())
-    order = ("found", "in part", "hardly", "left out")
-    parts = [f"{verdict}: {_enumerate(by_verdict[verdict])}" for verdict in order if verdict in by_verdict]
+    parts = [phrase.format(_enumerate(by_verdict[key])) for key, phrase in _PHRASES.items() if key in by_verdict]
     others = {name: values for name, values in by_quantity.items() if not name.startswith(("probability/", "range/"))}
-    parts += [f"{name}: {_mean(values):.3g}" for name, values in others.items()]
-    return "; ".join(parts)
+    parts += [f"ended with {name} = {_mean(values):.3g}" for name, values in others.items()]
+    has_shares = any(name.startswith("probability/") for name in by_quantity)
+    return ("(% of images) " if has_shares else "") + "; ".join(parts)
 
 
 def _blocks(by_quantity: dict[str, tuple[float, ...]]) -> list[_Block]:

@@ -28,9 +28,9 @@ def test_probabilities_and_ranges(tmp_path: Path, write_run: WriteRun) -> None:
     }
     write_run("scale", learned=[numbers], dataset="rotmnist5k")
     assert findings(load_runs(tmp_path)) == [
-        "scale on rotmnist5k (size=14), 1 seed – found: rotation up to ±166° (97 % of images) and scaling along x up "
-        "to ×1.24 (60 % of images); in part: half-turn (40 % of images, half of which are turned upside down) and "
-        "random crop (59 % of images); hardly: scaling along y up to ×1.04 (90 % of images); left out: flip (10 %)."
+        "On rotmnist5k (size=14), scale (% of images) found rotation up to ±166° (97 %) and scaling along x up to "
+        "×1.24 (60 %); used half-turn (40 %, every other one of them turned upside down) and random crop (59 %) in "
+        "part; hardly used scaling along y; left out flip (1 seed)."
     ]
 
 
@@ -45,19 +45,26 @@ def test_ranges_without_probabilities(tmp_path: Path, write_run: WriteRun) -> No
     }
     write_run("augerino", learned=[numbers])
     assert findings(load_runs(tmp_path)) == [
-        "augerino on mnist5k (size=14), 1 seed – found: shifting along x up to ±10 % of the width, scaling up to ×1.10 "
-        "and shearing along both axes up to ±0.06; hardly: shifting along y up to ±1 % of the height, rotation up to "
-        "±4° and stretching up to ×1.04."
+        "On mnist5k (size=14), augerino found shifting along x up to ±10 % of the width, scaling up to ×1.10 and "
+        "shearing along both axes up to ±0.06; hardly used shifting along y, rotation and stretching (1 seed)."
     ]
 
 
-def test_seeds_are_averaged_and_their_span_is_given(tmp_path: Path, write_run: WriteRun) -> None:
+def test_seeds_are_averaged_and_told_apart_where_they_are_far_apart(tmp_path: Path, write_run: WriteRun) -> None:
     for seed, (probability, degrees) in enumerate(((0.5, 20), (0.9, 40), (1.0, 30))):
         learned = [{"probability/rotation": probability, "range/rotation": math.radians(degrees)}]
         write_run("scale", seed=seed, learned=learned)
     assert findings(load_runs(tmp_path)) == [
-        "scale on mnist5k (size=14), mean of 3 seeds [lowest to highest] – found: rotation up to ±30° [20 to 40] "
-        "(80 % of images [50 to 100])."
+        "On mnist5k (size=14), scale (% of images) found rotation up to ±30° (by seed 20 to 40, 80 %, by seed 50 to "
+        "100) (mean of 3 seeds)."
+    ]
+
+
+def test_seeds_that_hardly_differ_are_not_told_apart(tmp_path: Path, write_run: WriteRun) -> None:
+    for seed, degrees in enumerate((28, 32)):
+        write_run("augerino", seed=seed, learned=[{"range/rotation": math.radians(degrees)}])
+    assert findings(load_runs(tmp_path)) == [
+        "On mnist5k (size=14), augerino found rotation up to ±30° (mean of 2 seeds)."
     ]
 
 
@@ -71,7 +78,7 @@ def test_methods_that_learn_nothing_share_a_sentence(tmp_path: Path, write_run: 
 def test_other_numbers_and_blocks_are_shown_as_they_are(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("other", learned=[{"range/blur": 0.5, "temperature": 1.25}])
     assert findings(load_runs(tmp_path)) == [
-        "other on mnist5k (size=14), 1 seed – found: blur up to ±0.50; temperature: 1.25."
+        "On mnist5k (size=14), other found blur up to ±0.50; ended with temperature = 1.25 (1 seed)."
     ]
 
 
