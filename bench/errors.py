@@ -21,4 +21,5 @@ def one_of(kind: str, given: str, valid: Iterable[str]) -> str:
     choices = sorted(valid)
     close = get_close_matches(given, choices, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
-    return f"There is no {kind} {given!r}.{guess} Valid choices: {', '.join(choices) or 'none'}."
+    valid_ones = f"Valid choices: {', '.join(choices)}." if choices else "There are none to choose from."
+    return f"There is no {kind} {given!r}.{guess} {valid_ones}"

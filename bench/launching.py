@@ -42,8 +42,8 @@ def launch(
     to_do = plan.to_do(retry_failed=retry_failed)
     if not to_do:
         return plan
-    mark_output_folder(out)
     check_datasets([run.spec.dataset for run in to_do], placement.data)
+    mark_output_folder(out)
     for run in to_do:
         run.folder.write_spec(run.spec)
         if run.state is RunState.FAILED:

@@ -22,6 +22,7 @@ C = TypeVar("C", bound=type)
 
 # What importing a stranger's module may end in, apart from being asked to stop.
 FOREIGN_ERRORS = (
+    SystemExit,
     *(ImportError, SyntaxError, AttributeError, NameError, TypeError, ValueError, LookupError, OSError),
     *(RuntimeError, ArithmeticError, AssertionError),
 )
@@ -83,7 +84,9 @@ class Catalogue(Generic[T]):
         """
         if name in self.entries:
             return self.entries[name].target
-        reasons = "".join(f" {broken.origin} could not be imported: {broken.reason}." for broken in self.broken)
+        reasons = "".join(
+            f" {broken.origin} could not be imported: {broken.reason.rstrip('.')}." for broken in self.broken
+        )
         raise UserError(
             one_of(self.kind, name, self.entries)
             + reasons

@@ -109,7 +109,8 @@ class RunFolder:
         """
         try:
             content = read_json(self.path / "spec.json")
-            _check_version(self.path, content["spec"]["protocol_version"])
+            if content["spec"]["protocol_version"] > PROTOCOL_VERSION:
+                raise DamagedError(_newer(self.path, content["spec"]["protocol_version"]))
             spec = RunSpec.model_validate(content["spec"])
             if spec.identity != content["identity"]:
                 raise ValueError("its identity does not belong to its specification")
@@ -255,17 +256,20 @@ def check_output_folder(out: Path) -> None:
     """Make sure that an output folder, where it exists, can be read by this version.
 
     Raises:
-        UserError: If it cannot be read.
-        DamagedError: If it was written under a newer protocol version.
+        UserError: If it cannot be read, is no folder, or was written under a newer protocol version.
     """
     marker = out / "runs" / MARKER
     try:
-        if marker.exists():
-            _check_version(out, read_json(marker)["protocol_version"])
+        if out.exists() and not out.is_dir():
+            raise UserError(f"{out} is a file. Give the folder that runs are in or are to be written to.")
+        version = read_json(marker)["protocol_version"] if marker.exists() else PROTOCOL_VERSION
+        newer = version > PROTOCOL_VERSION
     except OSError as error:
         raise UserError(f"The folder {out} cannot be read: {error.strerror}. Choose another one.") from None
     except (ValueError, KeyError, TypeError):
-        raise DamagedError(f"{marker} is damaged. Delete it; it is written again.") from None
+        raise UserError(f"{marker} is damaged. Delete it; `augbench run` writes it again.") from None
+    if newer:
+        raise UserError(_newer(out, version))
 
 
 def mark_output_folder(out: Path) -> None:
@@ -279,12 +283,11 @@ def mark_output_folder(out: Path) -> None:
         write_json(folder / MARKER, {"protocol_version": PROTOCOL_VERSION})
 
 
-def _check_version(path: Path, version: int) -> None:
-    if version > PROTOCOL_VERSION:
-        raise DamagedError(
-            f"{path} was written under protocol version {version}; this augbench knows versions up to "
-            f"{PROTOCOL_VERSION}. Install a newer augbench (`pip install --upgrade augbench`) or choose another folder."
-        )
+def _newer(path: Path, version: int) -> str:
+    return (
+        f"{path} was written under protocol version {version}; this augbench knows versions up to "
+        f"{PROTOCOL_VERSION}. Install a newer augbench (`pip install --upgrade augbench`) or choose another folder."
+    )
 
 
 def run_folders(root: Path) -> list[RunFolder]:

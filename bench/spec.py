@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -142,6 +143,14 @@ def validated(model: type[M], values: object, where: str) -> M:
         raise UserError(f"Wrong settings for {where}: " + " ".join(_explain(model, error))) from None
 
 
+IN_TERMS_OF_TOML = {
+    "tuple_type": "must be a list: [a, b], or [[name]] above each table of a list of tables",
+    "too_short": "must not be empty",
+    "model_type": 'must be a table, such as { name = "…" }',
+    "dict_type": "must be a table, such as { copies = 4 }",
+}
+
+
 def _explain(model: type[BaseModel], error: ValidationError) -> list[str]:
     sentences = []
     problems = error.errors()
@@ -156,8 +165,8 @@ def _explain(model: type[BaseModel], error: ValidationError) -> list[str]:
         elif problem["type"] == "missing":
             sentences.append(f"{key!r} is missing.")
         else:
-            message = problem["msg"].removeprefix("Value error, ")
-            given = f" (given: {problem['input']!r})" if key else ""
+            message = IN_TERMS_OF_TOML.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+            given = f" (given: {shorten(repr(problem['input']), 60)})" if key else ""
             sentences.append(f"{key or 'settings'}: {message}{given}.")
     return sentences
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from augbench.bench.run_folder import RunState
 from augbench.results.frame import Runs
 
 NOTHING = "–"
@@ -118,7 +119,7 @@ def _columns(draws: Sequence[int]) -> tuple[Column, ...]:
         columns.append(Column(f"ECE{_with(draws[-1])}", "ece", draws[-1], "share", brief=False))
     columns.append(Column("Training (s)", "training_seconds", None, "seconds"))
     columns.append(Column("Time / none", "time_ratio", None, "ratio"))
-    columns.append(Column("Image passes", "training_image_passes", None, "images", brief=False))
+    columns.append(Column("Image passes", "training_image_passes", None, "images"))
     return tuple(columns)
 
 
@@ -223,12 +224,28 @@ def _notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
     groups = [(str(name), group) for name, group in finished.groupby("comparison", sort=False)]
     counts = pd.Series([group.groupby("label")["seed"].nunique().max() for _, group in groups])
     return (
-        *(_describe(name, group) for name, group in groups),
-        f"± is the standard deviation over seeds (n − 1 in the divisor), n = {_numbers(counts)}; a seed decides the "
-        "initialisation, the order of the images and all draws, never the split.",
+        *_descriptions(groups),
+        *_deviation(counts),
+        *_settings(finished),
         *_several_codes(finished),
         *_left_out(runs),
     )
+
+
+def _deviation(counts: "pd.Series[int]") -> list[str]:
+    if counts.max() < 2:
+        return []
+    return [
+        f"± is the standard deviation over seeds (n − 1 in the divisor), n = {_numbers(counts)}; a seed decides the "
+        "initialisation, the order of the images and all draws, never the split."
+    ]
+
+
+def _settings(finished: pd.DataFrame) -> list[str]:
+    """Say which hyperparameters differ from their defaults, where the label does not."""
+    changed = finished.loc[finished["settings"] != "", ["label", "settings"]]
+    described = [f"{label} with {settings}" for label, settings in _distinct(changed)]
+    return [f"Not at their defaults: {'; '.join(described)}."] if described else []
 
 
 def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str, ...]:
@@ -243,14 +260,22 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
         + (with_draws if draws else ""),
         "NLL: mean negative log-likelihood, nats. Brier: mean squared distance to the one-hot label, 0 to 2. "
         f"ECE: expected calibration error of the top label, {bins} equal-width bins, mean absolute gap, 0 to 1.",
-        "Training: wall-clock seconds of the training phase. Time / none: seconds of search and training as a multiple "
-        "of those of none with the same data, network, budget and device; compilation and evaluation are not counted. "
-        "Image passes: images through the network in training, forwards.",
+        "Training: wall-clock seconds of the training phase, beside whatever else the machine did. Time / none: "
+        "seconds of search and training as a multiple of those of none with the same data, network, budget and device; "
+        "compilation and evaluation are not counted. Image passes: images through the network in training, forwards.",
         "Bold: highest mean accuracy, as shown, among the methods with all seeds; that is no test of significance.",
     )
 
 
-def _describe(comparison: str, group: pd.DataFrame) -> str:
+def _descriptions(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:
+    """Describe each data set, those with the same description together."""
+    names: dict[str, list[str]] = {}
+    for name, group in groups:
+        names.setdefault(_describe(group), []).append(name)
+    return [f"{' and '.join(alike)}: {description}." for description, alike in names.items()]
+
+
+def _describe(group: pd.DataFrame) -> str:
     first = group.iloc[0]
     seeds = int(group.groupby("label")["seed"].nunique().max())
     protocol = [f"protocol: {first['protocol']}"] if first["protocol"] else []
@@ -262,7 +287,7 @@ def _describe(comparison: str, group: pd.DataFrame) -> str:
         f"n = {seeds} {'seed' if seeds == 1 else 'seeds'}",
         " and ".join(sorted(set(group["device"]))),
     ]
-    return f"{comparison}: {', '.join(parts)}."
+    return ", ".join(parts)
 
 
 def _numbers(values: "pd.Series[int]") -> str:
@@ -277,4 +302,12 @@ def _several_codes(finished: pd.DataFrame) -> list[str]:
 def _left_out(runs: Runs) -> list[str]:
     counts = {"unfinished": runs.unfinished, "failed": runs.failed, "damaged": len(runs.damaged)}
     missing = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return [f"Runs that are not in this table: {missing}."] if missing else []
+    if not missing:
+        return []
+    waiting = runs.runs.loc[runs.runs["state"] != RunState.DONE.value, ["label", "comparison"]]
+    which = ", ".join(f"{label} on {comparison}" for label, comparison in _distinct(waiting))
+    return [f"Runs that are not in this table: {missing}{f' ({which})' if which else ''}."]
+
+
+def _distinct(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    return [(str(first), str(second)) for first, second in frame.drop_duplicates().itertuples(index=False)]

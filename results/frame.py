@@ -26,7 +26,8 @@ class Runs:
     Attributes:
         root: The folder that was read.
         runs: A row for each run folder, ordered by comparison, method and seed. Beside `KEYS`: `identity`, `state`,
-            `dataset`, `dataset_label`, `network`, `budget`, `protocol`, `device`, `code`, `train_images`,
+            `dataset`, `dataset_label`, `settings` (of the method, those that differ from their defaults, as text),
+            `network`, `budget`, `protocol`, `device`, `code`, `train_images`,
             `test_images`; `seconds_<phase>` (NaN for a run that went on on another device) and
             `image_passes_<phase>` for each of `PHASES`; and the decisions of the protocol that tables and figures
             quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation` (radians), `maximum_log_scale`,
@@ -148,7 +149,7 @@ _PROTOCOL_COLUMNS = (
     *("maximum_rotation", "maximum_log_scale", "maximum_shear"),
 )
 _RUN_COLUMNS = (
-    *("identity", "state", "dataset", "dataset_label", "network", "budget", "protocol"),
+    *("identity", "state", "dataset", "dataset_label", "settings", "network", "budget", "protocol"),
     *_RESULT_COLUMNS,
     *_PROTOCOL_COLUMNS,
 )
@@ -168,6 +169,7 @@ def _run_row(record: Record, labels: RunLabels) -> dict[str, Any]:
     spec = record.spec
     row = _keys(record, labels) | {"identity": spec.identity, "state": record.state.value, "dataset": spec.dataset.name}
     row |= {"dataset_label": labels.dataset, "network": labels.network}
+    row |= {"settings": ", ".join(f"{key}={value}" for key, value in sorted(spec.method.settings.items()))}
     row |= {"budget": labels.budget, "protocol": labels.protocol}
     row |= {column: getattr(spec.protocol, column) for column in _PROTOCOL_COLUMNS}
     result = record.result

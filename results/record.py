@@ -135,6 +135,7 @@ def _read_reliability(folder: RunFolder, result: Result, bins: int) -> Reliabili
             raise ValueError(f"it holds {len(labels)} images and the result speaks of {result.test_images}")
     except (OSError, EOFError, ValueError, LookupError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedError(
-            f"{folder.predictions} is damaged: {error}. Delete result.json beside it to have the run finished again."
+            f"{folder.predictions} is damaged: {error}. Move the folder away or delete it and run the suite again; the "
+            "other runs are not affected."
         ) from None
     return equal_width_bins(probabilities, labels, bins)

@@ -132,6 +132,11 @@ def _latex_cell(cell: Cell) -> str:
     return rf"\textbf{{{escape_latex(cell.text)}}}" if cell.best else escape_latex(cell.text)
 
 
+IN_BRIEF = (
+    "Draws: test-time augmentation. ECE: expected calibration error, 0 is best. Time / none: a multiple of none's.",
+)
+
+
 def to_rich(table: Table, *, complete: bool = False) -> RichTable:
     """Build the table for the terminal.
 
@@ -140,7 +145,7 @@ def to_rich(table: Table, *, complete: bool = False) -> RichTable:
         complete: Show every column, with definitions; otherwise those columns that fit into 80 characters.
     """
     shown = [index for index, column in enumerate(table.columns) if complete or column.brief]
-    notes = (*table.notes, *table.definitions) if complete else table.notes
+    notes = (*table.notes, *(table.definitions if complete else IN_BRIEF))
     view = RichTable.grid(padding=(0, 0))
     view.title, view.caption, view.caption_justify = Text(table.title), Text("\n".join(notes)), "left"
     width = _longest_word(row.label for row in table.rows)

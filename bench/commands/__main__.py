@@ -1,6 +1,17 @@
-"""`python -m augbench.bench.commands`, the same as `augbench`."""
+"""Where the command `augbench` starts; `python -m augbench.bench.commands` does the same."""
 
-from augbench.bench.commands.main import main
+import sys
+
+
+def start() -> None:
+    """Run the command line; Ctrl-C ends it quietly, also while torch is being imported."""
+    try:
+        from augbench.bench.commands.main import main
+
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
-    main()
+    start()

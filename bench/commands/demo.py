@@ -40,4 +40,6 @@ def show(out: Path) -> None:
     for sentence in findings(runs):
         console.print(f"• {sentence}", markup=False, highlight=False)
     written = [*write_tables(runs, out / "tables"), *write_figures(runs, out / "figures")]
-    console.print(f"\n{len(written)} tables and figures are in {out / 'tables'} and {out / 'figures'}.", markup=False)
+    console.print(
+        f"\n{len(written)} files with tables and figures are in {out / 'tables'} and {out / 'figures'}.", markup=False
+    )

@@ -39,6 +39,8 @@ def placement(workers: int | None, device: str, data: Path) -> Placement:
         data = data.expanduser()
     except RuntimeError as error:
         raise UserError(f"--data {data} is no folder: {error}") from None
+    if data.exists() and not data.is_dir():
+        raise UserError(f"--data {data} is a file. Give the folder that data sets are in or are to be downloaded to.")
     return Placement(device, workers or max(1, min(most, MOST_DEFAULT_WORKERS, _fitting_memory())), 1, data)
 
 

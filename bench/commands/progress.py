@@ -37,7 +37,7 @@ class LaunchProgress:
     def _show_run(self, run: RunFolder) -> None:
         status = run.read_status()
         if run not in self.bars:
-            self.bars[run] = self.progress.add_task(run.path.name.rpartition("_")[0], total=None)
+            self.bars[run] = self.progress.add_task(run.path.name[:-8], total=None)  # 4 digits of the identity
         if "steps" in status:
             self.progress.update(self.bars[run], total=status["steps"], completed=status["step"])
 

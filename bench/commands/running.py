@@ -1,7 +1,11 @@
 """`augbench plan` and `augbench run`."""
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -31,13 +35,15 @@ def plan(
     if as_json:
         typer.echo(json.dumps([_as_json(run) for run in planned.runs], indent=1))
         return
-    table = Table("method", "data set", "network", "epochs", "seed", "state")
+    table = Table()
+    for heading in ("method", "data set", "network", "epochs", "seed", "state"):
+        table.add_column(heading, overflow="fold")
     for run in planned.runs:
         spec = run.spec
         row = (spec.method.label, spec.dataset.label, spec.network.label, str(spec.budget.epochs), str(spec.seed))
         table.add_row(*row, run.state)
     Console().print(table)
-    typer.echo(_counted(planned))
+    typer.echo(f"In {out}: {_counted(planned)}")
 
 
 def run(
@@ -67,17 +73,35 @@ def execute(suite: Suite, out: Path, launcher: str, where: Placement, *, retry_f
     before = make_plan(suite, out)
     to_do = len(before.to_do(retry_failed=retry_failed))
     if not to_do:
-        console.print(f"Nothing to compute: {_counted(before)}", markup=False)
+        console.print(f"Nothing to compute in {out}: {_counted(before)}", markup=False)
         return before
-    console.print(f"{suite.title}: {to_do} of {len(before.runs)} runs to do, {where.workers} at a time.", markup=False)
+    console.print(
+        f"{suite.title}: {to_do} of {_runs(len(before.runs))} to do, at most {where.workers} at a time, in {out}.",
+        markup=False,
+    )
     try:
-        with launch_progress(console, to_do) as progress:
+        with _stopped_by_signals(), launch_progress(console, to_do) as progress:
             after = launch(suite, out, launcher, where, progress.show, retry_failed=retry_failed)
     except KeyboardInterrupt:
         console.print("Stopped; every run is saved. The same command goes on from here.")
         raise typer.Exit(130) from None
     console.print(_counted(after), markup=False)
     return after
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP like Ctrl-C for the length of the block."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _as_json(run: PlannedRun) -> dict[str, Any]:
@@ -87,7 +111,11 @@ def _as_json(run: PlannedRun) -> dict[str, Any]:
 def _counted(planned: Plan) -> str:
     counts = planned.counts()
     states = [f"{counts[state]} {state}" for state in RunState if state in counts]
-    return f"{len(planned.runs)} runs: {', '.join(states)}."
+    return f"{_runs(len(planned.runs))}: {', '.join(states)}."
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def raise_unfinished(planned: Plan) -> None:
@@ -96,6 +124,6 @@ def raise_unfinished(planned: Plan) -> None:
     if unfinished:
         reasons = " ".join(reason_unfinished(run) for run in unfinished)
         raise UserError(
-            f"{len(unfinished)} of {len(planned.runs)} runs have no result; the others are not affected. {reasons} "
+            f"{len(unfinished)} of {_runs(len(planned.runs))} without a result; the others are not affected. {reasons} "
             "The same command goes on with those that did not fail; --retry-failed starts failed ones again."
         )

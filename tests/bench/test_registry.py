@@ -60,12 +60,14 @@ def test_a_broken_file_is_named_with_its_reason_and_takes_nothing_down(package: 
     (package / "typo.py").write_text("import a_package_that_is_not_there")
     (package / "syntax.py").write_text("def")
     (package / "runtime.py").write_text("raise RuntimeError('no driver')")
+    (package / "exits.py").write_text("import sys; sys.exit(3)")
     found = catalogue()
     assert set(found.entries) == {"line"}
     assert {broken.origin for broken in found.broken} == {
         "planted_networks.syntax",
         "planted_networks.typo",
         "planted_networks.runtime",
+        "planted_networks.exits",
     }
     with pytest.raises(UserError, match="a_package_that_is_not_there"):
         found.get("typo")

@@ -93,7 +93,7 @@ def test_an_output_folder_of_a_newer_version_is_explained(make_spec: MakeSpec, t
     mark_output_folder(tmp_path)
     write_json(tmp_path / "runs" / "protocol.json", {"protocol_version": 99})
     for use in (lambda: run_folders(tmp_path), lambda: make_plan(suite_of(make_spec()), tmp_path)):
-        with pytest.raises(DamagedError, match="protocol version 99"):
+        with pytest.raises(UserError, match="protocol version 99"):
             use()
 
 

@@ -62,10 +62,18 @@ def test_protocol_decisions_can_be_overridden() -> None:
             ["'comparisons.0.budget.epoch'", "epochs", "'comparisons.0.budget.epochs' is missing"],
         ),
         ("epochs = 3", "epochs = 0", ["comparisons.0.budget.epochs", "greater than or equal to 1"]),
-        ("seeds = [0, 1]", "seeds = []", ["seeds", "at least 1 item"]),
+        ("seeds = [0, 1]", "seeds = []", ["seeds", "must not be empty"]),
         ("seeds = [0, 1]", "sed = [0, 1]", ["'sed'", "'seeds' is missing"]),
         ("network =", "networks =", ["'comparisons.0.networks'", "'comparisons.0.network' is missing"]),
         ('name = "small"', "name = small", ["not valid TOML"]),
+        ("seeds = [0, 1]", "seeds = 0", ["seeds: must be a list", "given: 0"]),
+        ("[[comparisons]]", "[comparisons]", ["comparisons: must be a list", "[[name]] above each table"]),
+        (
+            '{ name = "none" }',
+            '"none"',
+            ["comparisons.0.methods.0: must be a table", '{ name = "…" }', "given: 'none'"],
+        ),
+        ("hyperparameters = { copies = 2 }", "hyperparameters = 3", ["must be a table, such as { copies = 4 }"]),
         ('name = "small"', "name = 3", ["name", "valid string"]),
         ("seeds = [0, 1]", "seeds = [true, 1]", ["seeds.0", "valid integer"]),
         ("seeds = [0, 1]", "seeds = [-1]", ["seeds.0", "greater than or equal to 0"]),
@@ -82,7 +90,7 @@ def test_mistakes_are_explained(old: str, new: str, words: list[str]) -> None:
     assert old in SUITE
     with pytest.raises(UserError) as error:
         parse_suite(SUITE.replace(old, new), "mine.toml").specs()
-    assert "at least 1 item after validation" not in str(error.value) or "seeds" in words, "noise"
+    assert "must not be empty" not in str(error.value) or "seeds" in words, "noise"
     missing = [word for word in words if word not in str(error.value)]
     assert not missing, str(error.value)
 

@@ -48,6 +48,7 @@ def fails_in_one_paragraph(outcome: tuple[int, str, str], *words: str) -> bool:
         (["run", "demo", "--out", "/proc/nowhere"], ["/proc/nowhere", "cannot be written", "--out"]),
         (["run", "demo", "--out", "x" * 300], ["File name too long", "Choose another one"]),
         (["run", "demo", "--data", "~nosuchuser/x"], ["--data", "home directory"]),
+        (["run", "demo", "--data", "/proc/cpuinfo"], ["--data /proc/cpuinfo is a file"]),
         (["run", "/"], ["no suite '/'", "demo"]),
         (["tables", "--from", "x" * 300, "--out", "x"], ["File name too long"]),
         (["tables", "--from", "/nowhere", "--out", "x"], ["/nowhere", "does not exist", "augbench demo"]),
@@ -71,7 +72,8 @@ def test_a_kind_that_cannot_be_listed(augbench: CommandLine) -> None:
 
 def test_an_output_folder_that_is_a_file(augbench: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    assert fails_in_one_paragraph(augbench("run", "demo", "--out", tmp_path / "file"), "cannot be written")
+    for command in (["run", "demo", "--out"], ["plan", "demo", "--out"], ["tables", "--out", tmp_path, "--from"]):
+        assert fails_in_one_paragraph(augbench(*command, tmp_path / "file"), "is a file")
     assert (tmp_path / "file").read_text() == "mine"
 
 

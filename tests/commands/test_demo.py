@@ -42,5 +42,6 @@ def test_the_demo(augbench: CommandLine, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*")}
     code, text, _ = augbench("demo", "--out", tmp_path)
     assert code == 0
-    assert "Nothing to compute: 20 runs: 20 done." in text
+    assert "Nothing to compute" in text
+    assert "20 runs: 20 done." in text
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*")} == before

@@ -94,7 +94,8 @@ def test_the_same_command_again_computes_nothing_and_says_so(
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
     code, text, _ = augbench("run", suite, "--out", tmp_path / "out")
     assert code == 0
-    assert "Nothing to compute: 2 runs: 2 done." in text
+    assert "Nothing to compute" in text
+    assert "2 runs: 2 done." in text
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
 
 
@@ -111,7 +112,7 @@ def test_an_interrupted_launch_goes_on_where_it_was(
     started.send_signal(number)
     text, errors = started.communicate(timeout=60)
     assert "Traceback" not in errors
-    if number is signal.SIGINT:
+    if number is not signal.SIGKILL:
         assert started.returncode == 130
         assert "The same command goes on from here." in text
         assert folder.read_status()["state"] == RunState.CANCELLED

@@ -58,7 +58,7 @@ def test_a_missing_seed_is_said_and_never_best(tmp_path: Path, write_run: WriteR
     assert cell(table, "scale", "Accuracy (%)").text == "99.0 ± 0.0 (2/3 seeds)"
     assert not cell(table, "scale", "Accuracy (%)").best
     assert cell(table, "none", "Accuracy (%)").best
-    assert "Runs that are not in this table: 1 failed." in table.notes
+    assert "Runs that are not in this table: 1 failed (scale on mnist5k (size=14))." in table.notes
 
 
 def test_the_best_is_marked_in_each_column_of_accuracies_only(tmp_path: Path, write_run: WriteRun) -> None:
@@ -123,6 +123,18 @@ def test_seconds_of_a_run_that_went_on_elsewhere_are_not_shown(tmp_path: Path, w
     table = comparison_table(runs)
     assert cell(table, "scale", "Training (s)") == Cell("several devices")
     assert cell(table, "scale", "Time / none") == Cell("–")
+
+
+def test_settings_and_what_is_missing_are_said(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    write_run("scale", settings={"prior": 0.5, "copies": 2})
+    write_run("fixed", state=RunState.FAILED)
+    write_run("none", dataset="rotmnist5k")
+    notes = comparison_table(load_runs(tmp_path)).notes
+    assert "Not at their defaults: scale with copies=2, prior=0.5." in notes
+    assert "Runs that are not in this table: 1 failed (fixed on mnist5k (size=14))." in notes
+    assert notes[0].startswith("mnist5k (size=14) and rotmnist5k (size=14): 4,000 training and 4 test images")
+    assert not any("±" in note for note in notes), "there is one seed only"
 
 
 def test_several_versions_of_the_code_are_said(tmp_path: Path, write_run: WriteRun) -> None:
