@@ -1,20 +1,26 @@
 """What the learners learn, over the epochs."""
 
 import math
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation, Transform
 
 from augbench.bench.errors import UserError
-from augbench.results.figures.style import TWO_COLUMNS, block_look, figure_style, new_figure
+from augbench.results.figures.style import TWO_COLUMNS, Look, block_look, figure_style, with_note
 from augbench.results.frame import Runs
 
 PROBABILITY, RANGE = "probability", "range"
-_KINDS = {PROBABILITY: "probability π (%)", RANGE: "range α (% of max.)"}
+_KINDS = (PROBABILITY, RANGE)
+
+_LINE, _LEGEND_GAP = 0.145, 0.42
+"""Inches: a line of a legend or title, and from a panel to its legend, with tick labels and "Epoch" between them."""
 
 
 def learned_numbers(runs: Runs) -> pd.DataFrame:
@@ -29,7 +35,7 @@ def learned_numbers(runs: Runs) -> pd.DataFrame:
     numbers = runs.trajectories[runs.trajectories["folder"].isin(finished["folder"])]
     parts = numbers["quantity"].str.partition("/")
     numbers = numbers.assign(kind=parts[0], block=parts[2])
-    numbers = numbers[numbers["kind"].isin(list(_KINDS))]
+    numbers = numbers[numbers["kind"].isin(_KINDS)]
     limits = finished.set_index("folder")[["maximum_rotation", "maximum_log_scale", "maximum_shear"]]
     maxima = [
         _maximum(str(block), limits.loc[folder]) if kind == RANGE else 1.0
@@ -41,7 +47,7 @@ def learned_numbers(runs: Runs) -> pd.DataFrame:
 def _maximum(block: str, limits: "pd.Series[float]") -> float:
     if block == "rotation":
         return float(limits["maximum_rotation"])
-    if block.endswith("scale") or block == "stretch":
+    if _is_scale(block):
         return float(limits["maximum_log_scale"])
     return float(limits["maximum_shear"]) if block.endswith("shear") else 1.0
 
@@ -58,25 +64,29 @@ def learned_figure(runs: Runs) -> Figure:
     numbers = learned_numbers(runs)
     if numbers.empty:
         raise UserError("No finished run learned any augmentation: there is nothing to draw over the epochs.")
-    columns = _columns(numbers)
+    columns, entries = _columns(numbers), numbers.groupby(["label", "kind"])["block"].nunique().max()
     comparisons = list(dict.fromkeys(numbers["comparison"]))
     with figure_style():
-        few = len(columns) <= 3
-        figure = new_figure(max(TWO_COLUMNS, 1.5 * len(columns)), 1.45 * len(comparisons) + (1.3 if few else 1.8))
-        panels = figure.subplots(len(comparisons), len(columns), sharex="row", sharey=True, squeeze=False)
+        legend_columns = 2 if len(columns) <= 3 else 1
+        width = max(TWO_COLUMNS, 1.5 * len(columns))
+        titles = _titles(columns, width)
+        lines = max(title.count("\n") for title in titles) + -(-entries // legend_columns)
+        height = 1.45 * len(comparisons) + 0.65 + _LINE * lines
+        figure, body = with_note(width, height, *_explain_maxima(runs, numbers))
+        panels = body.subplots(len(comparisons), len(columns), sharex="row", sharey=True, squeeze=False)
         for line, comparison in zip(panels, comparisons, strict=True):
             of_comparison = numbers[numbers["comparison"] == comparison]
             for axes, (label, kind) in zip(line, columns, strict=True):
                 _draw(axes, of_comparison[(of_comparison["label"] == label) & (of_comparison["kind"] == kind)])
             line[0].set_ylim(-3, max(103, numbers["percent"].max()))
             line[0].set_ylabel(comparison, fontweight="bold", labelpad=8)
-        for axes, (label, kind) in zip(panels[0], columns, strict=True):
-            axes.set_title(f"{label}\n{_KINDS[kind]}")
+        for axes, title in zip(panels[0], titles, strict=True):
+            axes.set_title(title)
         for column in zip(*panels, strict=True):
             filled = [axes for axes in column if axes.lines]
             filled[-1].set_xlabel("Epoch")
-            _legend(column[-1], filled, 2 if few else 1)
-        figure.supxlabel(_explain_maximum(runs), fontsize=6.5, color="0.35")
+            below = ScaledTranslation(0, -_LEGEND_GAP, figure.dpi_scale_trans)
+            _legend(column[-1], filled, legend_columns, below)
     return figure
 
 
@@ -87,25 +97,47 @@ def _columns(numbers: pd.DataFrame) -> list[tuple[str, str]]:
     return [(label, kind) for label in labels for kind in _KINDS if kind in kinds[label]]
 
 
-def _legend(below: Axes, column: Iterable[Axes], entries_in_a_line: int) -> None:
+def _titles(columns: Sequence[tuple[str, str]], width: float) -> list[str]:
+    """Name what each column shows, in lines that fit; only ranges that come with probabilities are scale's α."""
+    letters = int((width / len(columns) - 0.2) / 0.066)  # at the size of the titles
+    titles = []
+    for label, kind in columns:
+        shown = "range α (% of max.)" if (label, PROBABILITY) in columns else "range (% of max.)"
+        shown = "probability π (%)" if kind == PROBABILITY else shown
+        titles.append("\n".join([*textwrap.wrap(label, letters), shown]))
+    return titles
+
+
+def _legend(panel: Axes, column: Iterable[Axes], ncols: int, below: Transform) -> None:
     """Put the legend of a column of panels below the last of them."""
     entries: dict[str, Artist] = {}
     for axes in column:
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
-    ncols = entries_in_a_line
-    legend = below.legend(
+    legend = panel.legend(
         list(entries.values()), list(entries), loc="upper center", ncols=ncols, handlelength=2.2, columnspacing=1
     )
-    legend.set_bbox_to_anchor((0.5, -0.32))
+    legend.set_bbox_to_anchor((0.5, 0), panel.transAxes + below)
 
 
-def _explain_maximum(runs: Runs) -> str:
-    first = runs.finished().iloc[0]
-    rotation, factor = math.degrees(first["maximum_rotation"]), math.exp(first["maximum_log_scale"])
-    shear = first["maximum_shear"]
-    maxima = f"rotation ±{rotation:.0f}°, scales ×{factor:.3g}, shears {shear:.3g}, shifts half an image"
-    return f"max. of the ranges: {maxima}"
+def _explain_maxima(runs: Runs, numbers: pd.DataFrame) -> list[str]:
+    """Say in one sentence what 100 % is, for the ranges that are drawn; nothing where there are none."""
+    limits = runs.finished()
+    blocks = list(dict.fromkeys(numbers[numbers["kind"] == RANGE]["block"]))
+    groups: list[tuple[str, Callable[[str], bool], list[str]]] = [
+        ("rotation", "rotation".__eq__, [f"±{math.degrees(value):.0f}°" for value in limits["maximum_rotation"]]),
+        ("scales", _is_scale, [f"×{math.exp(value):.3g}" for value in limits["maximum_log_scale"]]),
+        ("shears", lambda block: block.endswith("shear"), [f"{value:.3g}" for value in limits["maximum_shear"]]),
+        ("shifts", lambda block: block.endswith("translation"), ["half an image"]),
+    ]
+    maxima = [
+        f"{name} {' or '.join(dict.fromkeys(values))}" for name, belongs, values in groups if any(map(belongs, blocks))
+    ]
+    return [f"max. of the ranges: {', '.join(maxima)}"] if maxima else []
+
+
+def _is_scale(block: str) -> bool:
+    return block.endswith("scale") or block == "stretch"
 
 
 def _draw(axes: Axes, numbers: pd.DataFrame) -> None:
@@ -117,7 +149,17 @@ def _draw(axes: Axes, numbers: pd.DataFrame) -> None:
         look = block_look(str(block))
         if of_block["seed"].nunique() > 1:
             for _, of_seed in of_block.groupby("seed"):
-                axes.plot(of_seed["epoch"], of_seed["percent"], color=look.colour, linewidth=0.5, alpha=0.45)
+                thin = axes.plot(of_seed["epoch"], of_seed["percent"], color=look.colour, linewidth=0.5, alpha=0.45)
+                _mark_if_single(thin[0], look, size=2)
         mean = of_block.groupby("epoch")["percent"].mean()
-        axes.plot(mean.index, mean, color=look.colour, linestyle=look.dashes, label=str(block))
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        thick = axes.plot(mean.index, mean, color=look.colour, linestyle=look.dashes, label=str(block))
+        _mark_if_single(thick[0], look, size=4)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    if numbers["epoch"].nunique() == 1:  # room on both sides, where there is no line to give the panel its width
+        axes.set_xlim(numbers["epoch"].min() - 0.5, numbers["epoch"].max() + 0.5)
+
+
+def _mark_if_single(line: Line2D, look: Look, size: float) -> None:
+    """Give a line of one point, which cannot be seen, a marker."""
+    if len(line.get_xdata()) == 1:  # type: ignore[arg-type]
+        line.set(marker=look.marker, markersize=size, markerfacecolor=look.inside)

@@ -1,17 +1,25 @@
 """The comparison at a glance: what was discovered, and what it is good for."""
 
+import textwrap
+from collections.abc import Iterator
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from augbench.bench.errors import UserError
 from augbench.results.figures.angle import draw_angles
-from augbench.results.figures.style import TWO_COLUMNS, dataset_look, figure_style, legend_below, new_figure
+from augbench.results.figures.style import TWO_COLUMNS, dataset_look, figure_style, legend_below, with_note
 from augbench.results.findings import describe_range
 from augbench.results.frame import Runs
 
 MOST_PANELS = 2
 PREFERRED = "scale"
+
+_HALVED = ("half-turn", "flip")
+"""Blocks for which one of the two elements that they draw from is the identity."""
+
+_TITLE_LETTERS = 30  # more in a line would reach the heading of the ranges
 
 
 def overview_figure(runs: Runs) -> Figure:
@@ -33,10 +41,10 @@ def overview_figure(runs: Runs) -> Figure:
             "The overview needs finished runs that learn probabilities (such as scale) and a rotation probe."
         )
     with figure_style():
-        figure = new_figure(TWO_COLUMNS, 2.9)
         left_width = 2.9 if len(comparisons) > 1 else 3.4
+        figure, body = with_note(TWO_COLUMNS, 2.9, *_notes(runs, found), below_left=left_width)
         widths = (left_width, TWO_COLUMNS - left_width)
-        halves = figure.subfigures(1, 2, squeeze=False, width_ratios=widths)
+        halves = body.subfigures(1, 2, squeeze=False, width_ratios=widths)
         left, right = halves[0, 0], halves[0, 1]
         discovery = left.subplots()
         _draw_discovery(discovery, found)
@@ -57,13 +65,29 @@ def discovered(runs: Runs) -> pd.DataFrame:
 
     Returns:
         A row for each run and block: the columns of `Runs.learned` with `block` and `percent`. The learner is scale
-        where it is there, else the first one that learns probabilities.
+        where it is there, else the first one that learns probabilities, each with the first of its settings.
     """
-    found = runs.learned[runs.learned["quantity"].str.startswith("probability/")]
-    labels = list(dict.fromkeys(found["label"]))
-    preferred = [label for label in labels if label.startswith(PREFERRED)]
-    found = found[found["label"].isin((preferred or labels)[:1])]
+    found = _of_the_learner(runs)
+    found = found[found["label"].isin(found["label"].head(1))]
     return found.assign(block=found["quantity"].str.removeprefix("probability/"), percent=100 * found["value"])
+
+
+def _of_the_learner(runs: Runs) -> pd.DataFrame:
+    """Select the final probabilities of one learner, with all its settings."""
+    found = runs.learned[runs.learned["quantity"].str.startswith("probability/")]
+    preferred = found[found["method"] == PREFERRED]
+    return preferred if len(preferred) else found[found["method"].isin(found["method"].head(1))]
+
+
+def _notes(runs: Runs, found: pd.DataFrame) -> Iterator[str]:
+    """Say what the left half does not show, and what its numbers do not mean."""
+    settings = _of_the_learner(runs)["label"].nunique()
+    if settings > 1:
+        yield f"the first of {settings} settings of {found['method'].iloc[0]}"
+    halved = [block for block in _HALVED if block in set(found["block"])]
+    if halved:
+        verb = "change" if len(halved) > 1 else "changes"
+        yield f"{' and '.join(halved)}, where drawn, {verb} every other image"
 
 
 def _rows(found: pd.DataFrame) -> dict[tuple[str, str], float]:
@@ -91,8 +115,15 @@ def _draw_discovery(axes: Axes, found: pd.DataFrame) -> None:
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, 103)
-    axes.set_xlabel("Learned probability (% of images)")
-    axes.set_title(f"What {found['label'].iloc[0]} found")
+    axes.set_xlabel("Learned probability π (%)")
+    axes.set_title(_title(found))
+
+
+def _title(found: pd.DataFrame) -> str:
+    """Name the learner, and in lines of their own its settings where there are several."""
+    method, label = found["method"].iloc[0], found["label"].iloc[0]
+    settings = label.removeprefix(method).strip()
+    return "\n".join([f"What {method} found", *textwrap.wrap(settings, _TITLE_LETTERS)])
 
 
 def _write_ranges(axes: Axes, runs: Runs, found: pd.DataFrame) -> None:

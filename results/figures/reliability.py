@@ -11,12 +11,14 @@ from augbench.results.figures.style import (
     figure_style,
     legend_below,
     method_looks,
-    new_figure,
+    with_note,
 )
 from augbench.results.frame import Runs
 
 FEW = 10
 """Bins with fewer images, all seeds together, are left out of the lines: their accuracy is chance."""
+
+_NOTE = f"Bins of fewer than {FEW} images are left out of the lines; seeds pooled; no test-time draws."
 
 
 def reliability_figure(runs: Runs) -> Figure:
@@ -31,18 +33,18 @@ def reliability_figure(runs: Runs) -> Figure:
     comparisons = list(dict.fromkeys(runs.finished()["comparison"]))
     with figure_style():
         width = ONE_COLUMN if len(comparisons) == 1 else max(TWO_COLUMNS, 2.2 * len(comparisons))
-        figure = new_figure(width, 3.4)
-        panels = figure.subplots(2, len(comparisons), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 1))
+        figure, body = with_note(width, 3.4, _NOTE)
+        panels = body.subplots(2, len(comparisons), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 1))
         for upper, lower, comparison in zip(*panels, comparisons, strict=True):
             _draw(upper, lower, runs, comparison)
             lower.set_xlabel("Confidence (%)")
         panels[0][0].set_ylabel("Accuracy (%)")
-        panels[1][0].set_ylabel("Images (%)")
+        panels[1][0].set_ylabel("Images (%,\nlog scale)")
         # Most images lie in the last bin: on a linear axis the others could not be told from none.
         panels[1][0].set_yscale("log")
         panels[1][0].set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         panels[1][0].yaxis.set_minor_locator(NullLocator())
-        legend_below(figure, panels[0], width)
+        legend_below(body, panels[0], width)
     return figure
 
 
@@ -67,7 +69,8 @@ def _draw(upper: Axes, lower: Axes, runs: Runs, comparison: str) -> None:
         look = looks[str(label)]
         shown = bins[bins["count"] >= FEW]
         confidence, accuracy = 100 * shown["confidence"], 100 * shown["accuracy"]
-        upper.plot(confidence, accuracy, look.marker, color=look.colour, linestyle=look.dashes, label=str(label))
+        (line,) = upper.plot(confidence, accuracy, look.marker, color=look.colour, linestyle=look.dashes)
+        line.set(label=str(label), markerfacecolor=look.inside)
         edges = [100 * index / len(bins) for index in range(len(bins) + 1)]
         lower.stairs(100 * bins["count"] / bins["count"].sum(), edges, color=look.colour, linestyle=look.dashes)
     upper.set_title(comparison)

@@ -1,5 +1,6 @@
-"""What all figures have in common: sizes, fonts, and one look for each learner, data set and block."""
+"""What all figures have in common: sizes, fonts, notes, and one look for each learner, data set and block."""
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.lines import Line2D
 
 from augbench.results.frame import Runs
 from augbench.results.labels import KNOWN_METHODS
@@ -54,6 +56,7 @@ _DASHES: tuple[Dashes, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.
 _DATASET_COLOURS = (9, 3, 5, 8)
 
 _ORANGE_RED, _BROWN, _SKY = 3, 5, 9
+_NOTE_SIZE, _NOTE_COLOUR = 6, "0.35"
 _BLACK, _GREY = (0.0, 0.0, 0.0), (0.55, 0.55, 0.55)
 _BLOCK_LOOKS: Mapping[str, tuple[int | Colour, int]] = {
     "rotation": (_ORANGE_RED, 0),
@@ -73,11 +76,17 @@ _BLOCK_LOOKS: Mapping[str, tuple[int | Colour, int]] = {
 
 @dataclass(frozen=True)
 class Look:
-    """How one thing is drawn in every figure: colour in RGB, dashes and marker of matplotlib."""
+    """How one thing is drawn in every figure: colour in RGB, dashes and marker of matplotlib, filled or hollow."""
 
     colour: Colour
     dashes: Dashes
     marker: str
+    filled: bool = True
+
+    @property
+    def inside(self) -> Colour:
+        """Colour of the inside of markers."""
+        return self.colour if self.filled else (1.0, 1.0, 1.0)
 
 
 @contextmanager
@@ -94,10 +103,39 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def with_note(
+    width: float, height: float, *sentences: str, below_left: float | None = None
+) -> tuple[Figure, FigureBase]:
+    """Make an empty figure with small grey text below it, where nothing else can come to lie.
+
+    Args:
+        width: In inches.
+        height: In inches, without the text.
+        sentences: The text; each sentence starts a line.
+        below_left: Width of the left part of the figure that the text is about, in inches; all of it by default.
+
+    Returns:
+        The figure, and the part of it to draw in: all of it if there is no text.
+    """
+    wide = width if below_left is None else below_left
+    letters = int(wide / 0.049)  # at this size of the font
+    lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
+    if not lines:
+        figure = new_figure(width, height)
+        return figure, figure
+    room = 0.06 + 0.11 * len(lines)
+    figure = new_figure(width, height + room)
+    body, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=(height, room))[:, 0]
+    centre = wide / width / 2
+    foot.text(centre, 0.95, "\n".join(lines), fontsize=_NOTE_SIZE, color=_NOTE_COLOUR, ha="center", va="top")
+    return figure, body
+
+
 def method_looks(runs: Runs) -> dict[str, Look]:
     """Choose the look of each label: the colour says which learner, the dashes which settings of it.
 
-    The known learners have colours of their own; others take the remaining ones in the order of their names.
+    Only the first settings of a learner have filled markers. The known learners have colours of their own; others take
+    the remaining ones in the order of their names.
     """
     others = sorted(set(runs.runs["method"]) - set(KNOWN_METHODS))
     palette = _palette()
@@ -110,7 +148,8 @@ def method_looks(runs: Runs) -> dict[str, Look]:
         else:
             position = _OTHER_METHOD_COLOURS[others.index(method) % len(_OTHER_METHOD_COLOURS)]
             number = len(KNOWN_METHODS) + others.index(method)
-        looks[label] = Look(palette[position], _DASHES[variant % len(_DASHES)], _MARKERS[number % len(_MARKERS)])
+        dashes, marker = _DASHES[variant % len(_DASHES)], _MARKERS[number % len(_MARKERS)]
+        looks[label] = Look(palette[position], dashes, marker, filled=variant == 0)
     return looks
 
 
@@ -123,7 +162,8 @@ def dataset_look(position: int) -> Look:
 def block_look(name: str) -> Look:
     """Choose the look of a block; related ones, which never stand in one panel, share theirs."""
     colour, dashes = _BLOCK_LOOKS.get(name, (_GREY, 2))
-    return Look(colour if isinstance(colour, tuple) else _palette()[colour], _DASHES[dashes], "o")
+    in_rgb = colour if isinstance(colour, tuple) else _palette()[colour]
+    return Look(in_rgb, _DASHES[dashes], "o", filled=dashes == 0)
 
 
 def _palette() -> Sequence[Colour]:
@@ -139,6 +179,8 @@ def angle_axis(axes: Axes) -> None:
 def legend_below(figure: FigureBase, panels: Iterable[Axes], width: float) -> None:
     """Put one legend below a figure, with everything that is in any of its panels.
 
+    Where lines are dashed to be told apart, the legend shows enough of each for that.
+
     Args:
         figure: Where to put it.
         panels: Panels whose lines and bars have labels.
@@ -148,14 +190,17 @@ def legend_below(figure: FigureBase, panels: Iterable[Axes], width: float) -> No
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         entries = {**dict(zip(labels, handles, strict=True)), **entries}
-    ncols = _columns_that_fit(list(entries), width)
-    options = {"ncols": ncols, "columnspacing": 1.2, "handlelength": 1.6}
+    # A style that has a name, such as the dotted diagonal, is never one of several alike.
+    dashed = any(isinstance(entry, Line2D) and entry.get_linestyle() == "--" for entry in entries.values())
+    handlelength = 3.4 if dashed else 1.6
+    ncols = _columns_that_fit(list(entries), width, handlelength)
+    options = {"ncols": ncols, "columnspacing": 1.2, "handlelength": handlelength}
     figure.legend(list(entries.values()), list(entries), loc="outside lower center", **options)
 
 
-def _columns_that_fit(labels: Sequence[str], width: float) -> int:
+def _columns_that_fit(labels: Sequence[str], width: float, handlelength: float) -> int:
     """Number of columns in which entries, filled in column by column, are no wider than `width` inches."""
-    character, rest = 0.058, 0.36  # inches at the size of the legend's font
+    character, rest = 0.058, 0.2 + handlelength * 7 / 72  # inches at the size of the legend's font
     for count in range(len(labels), 1, -1):
         columns = np.array_split([len(label) for label in labels], count)
         if sum(character * column.max() + rest for column in columns) <= width:

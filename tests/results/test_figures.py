@@ -2,15 +2,20 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.text import Text
 
 from augbench.bench.errors import UserError
 from augbench.bench.protocol import Protocol
@@ -81,7 +86,7 @@ def test_a_single_seed_is_one_line(tmp_path: Path, write_run: WriteRun) -> None:
 def test_learned_numbers(runs: Runs) -> None:
     figure = learned_figure(runs)
     titles = [axes.get_title() for axes in figure.axes[:3]]
-    assert titles == ["scale\nprobability π (%)", "scale\nrange α (% of max.)", "augerino\nrange α (% of max.)"]
+    assert titles == ["scale\nprobability π (%)", "scale\nrange α (% of max.)", "augerino\nrange (% of max.)"]
     probability, scale_range, augerino_range = figure.axes[3:]
     assert line(probability, "rotation") == points((1, 50), (2, 70))
     assert line(probability, "flip") == points((1, 0), (2, 10))
@@ -89,6 +94,69 @@ def test_learned_numbers(runs: Runs) -> None:
     assert line(augerino_range, "rotation") == points((1, 10 / math.pi), (2, 100 / math.pi))
     assert figure.axes[0].get_ylabel() == "mnist5k (size=14)"
     assert probability.get_xlabel() == "Epoch"
+
+
+def texts(figure: Figure) -> set[str]:
+    return {text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)}
+
+
+def overlaps(figure: Figure, *artists: Artist) -> bool:
+    """Whether any two of the artists overlap when drawn."""
+    figure.draw_without_rendering()
+    boxes = [artist.get_window_extent() for artist in artists]
+    return any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def found_text(figure: Figure, part: str) -> Text:
+    """The only text in which this occurs."""
+    (found,) = [text for text in figure.findobj(Text) if isinstance(text, Text) and part in text.get_text()]
+    return found
+
+
+def test_one_epoch_is_drawn_as_points(tmp_path: Path, write_run: WriteRun) -> None:
+    for seed in range(2):
+        write_run("scale", seed=seed, epochs=1, learned=scale_numbers(seed)[:1])
+    figure = learned_figure(load_runs(tmp_path))
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        assert axes.lines
+        assert {line.get_marker() for line in axes.lines} == {"o"}
+        assert axes.get_xlim() == (0.5, 1.5)
+        assert [tick for tick in axes.get_xticks() if 0.5 <= tick <= 1.5] == [1]
+
+
+def test_several_epochs_are_drawn_as_lines(runs: Runs) -> None:
+    assert {line.get_marker() for axes in learned_figure(runs).axes for line in axes.lines} == {"None"}
+
+
+def test_maxima_of_the_ranges_that_are_drawn(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("augerino", learned=[{"range/x-translation": 0.1, "range/stretch": 0.1, "range/symmetric-shear": 0.1}])
+    figure = learned_figure(load_runs(tmp_path))
+    note = found_text(figure, "max. of the ranges")
+    assert note.get_text() == "max. of the ranges: scales ×2, shears 1, shifts half an image"
+    (axes,) = figure.axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert not overlaps(figure, note, legend, axes.xaxis.label)
+
+
+def test_maxima_without_ranges(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("scale", learned=[{"probability/flip": 0.1, "probability/rotation": 0.1}])
+    assert not any("max. of" in text for text in texts(learned_figure(load_runs(tmp_path))))
+
+
+def test_maxima_of_different_protocols(tmp_path: Path, write_run: WriteRun) -> None:
+    for degrees in (90, 180):
+        protocol = Protocol(maximum_rotation=math.radians(degrees))
+        write_run("augerino", learned=[{"range/rotation": 0.1}], protocol=protocol)
+    assert "max. of the ranges: rotation ±90° or ±180°" in texts(learned_figure(load_runs(tmp_path)))
+
+
+def test_long_names_over_the_columns(tmp_path: Path, write_run: WriteRun) -> None:
+    for estimator in ("one-with-a-long-name", "another-with-a-long-name"):
+        write_run("scale", settings={"estimator": estimator}, learned=scale_numbers(0))
+    figure = learned_figure(load_runs(tmp_path))
+    assert not overlaps(figure, *[axes.title for axes in figure.axes])
 
 
 def test_a_learner_that_is_missing_on_a_data_set(tmp_path: Path, write_run: WriteRun) -> None:
@@ -122,6 +190,30 @@ def test_reliability_pools_the_images_of_all_seeds(tmp_path: Path, write_run: Wr
     assert line(upper, "none") == points((89.75, 75))
 
 
+def test_settings_of_a_learner_look_different_in_legends(tmp_path: Path, write_run: WriteRun) -> None:
+    for estimator in ("pooled", "rloo"):
+        write_run("scale", settings={"estimator": estimator})
+    runs = load_runs(tmp_path)
+    first, second = [line for line in reliability_figure(runs).axes[0].lines if "scale" in str(line.get_label())]
+    assert first.get_markerfacecolor() == first.get_color()
+    assert to_rgb(second.get_markerfacecolor()) == (1, 1, 1)
+    assert to_rgb(second.get_markeredgecolor()) == to_rgb(second.get_color())
+    for figure in (reliability_figure(runs), angle_figure(runs)):
+        (legend,) = figure.findobj(Legend)
+        assert isinstance(legend, Legend)
+        assert legend.handlelength == 3.4
+
+
+def test_what_the_reliability_diagram_leaves_out(runs: Runs) -> None:
+    figure = reliability_figure(runs)
+    assert figure.axes[2].get_ylabel() == "Images (%,\nlog scale)"
+    assert figure.axes[2].get_yscale() == "log"
+    (legend,) = figure.findobj(Legend)
+    note = found_text(figure, "Bins of fewer than 10 images are left out of the lines; seeds pooled")
+    assert not overlaps(figure, note, legend, *[axes.xaxis.label for axes in figure.axes[2:]])
+    assert legend.handlelength == 1.6
+
+
 def test_overview(runs: Runs) -> None:
     left, *right = overview_figure(runs).axes
     assert [bar.get_width() for bar in left.patches] == pytest.approx([70, 10, 70, 10])  # type: ignore[attr-defined]
@@ -130,6 +222,35 @@ def test_overview(runs: Runs) -> None:
     assert [label.get_text() for label in left.get_yticklabels()] == ["rotation", "flip"]
     assert line(right[0], "none") == points((-180, 60), (-90, 30), (0, 85), (90, 50))
     assert len(right) == 2
+    assert left.get_title() == "What scale found"
+    assert left.get_xlabel() == "Learned probability π (%)"
+
+
+def test_overview_of_blocks_that_change_every_other_image(tmp_path: Path, write_run: WriteRun, runs: Runs) -> None:
+    assert "flip, where drawn, changes every other image" in texts(overview_figure(runs))
+    numbers = scale_numbers(0)[0]
+    write_run("scale", dataset="other", learned=[numbers | {"probability/half-turn": 0.5}])
+    figure = overview_figure(load_runs(tmp_path))
+    assert "half-turn and flip, where drawn, change every other image" in texts(figure)
+    note = found_text(figure, "every other image")
+    assert not overlaps(figure, note, *figure.findobj(Legend), *[axes.xaxis.label for axes in figure.axes])
+    assert note.get_window_extent().x1 < figure.axes[1].get_window_extent().x0  # below the left half
+    del numbers["probability/flip"]
+    write_run("scale", dataset="plain", learned=[numbers])
+    alone = load_runs(tmp_path)
+    chosen = alone.learned[alone.learned["comparison"].str.startswith("plain")]
+    assert not any("where drawn" in text for text in texts(overview_figure(replace(alone, learned=chosen))))
+
+
+def test_overview_of_the_first_of_several_settings(tmp_path: Path, write_run: WriteRun) -> None:
+    for estimator in ("leave-one-out-of-a-great-many", "pooled", "rloo"):
+        write_run("scale", settings={"estimator": estimator}, learned=scale_numbers(0))
+    figure = overview_figure(load_runs(tmp_path))
+    left = figure.axes[0]
+    title = left.get_title()
+    assert title.startswith("What scale found\n(estimator=leave-one-")
+    assert "the first of 3 settings of scale\nflip, where drawn, changes every other image" in texts(figure)
+    assert not overlaps(figure, left.title, found_text(figure, "up to"), figure.axes[1].title)
 
 
 def colours(figure: Figure, label: str) -> set[tuple[float, float, float]]:
