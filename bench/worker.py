@@ -155,7 +155,7 @@ def _run(execution: Execution, placement: Placement) -> None:
     trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), device)
     execution.report(trainer, "preparation")
     if folder.checkpoint.exists():
-        trainer.load_state_dict(_load(folder.checkpoint, spec.identity, device))
+        trainer.load_state_dict(_load(folder.checkpoint, spec.identity))
         logger.info("attempt %d goes on from step %d", execution.attempt, trainer.step)
     try:
         trainer.train(execution)
@@ -212,10 +212,11 @@ def load_dataset(component: Component, root: Path) -> ImageData:
     return source().load(source.options_type.model_validate(component.all_settings), root)
 
 
-def _load(path: Path, identity: str, device: torch.device) -> dict[str, Any]:
+def _load(path: Path, identity: str) -> dict[str, Any]:
+    """Read a checkpoint into main memory; what belongs on a GPU is copied there by whatever it is loaded into."""
     advice = "Give the command again with --retry-failed to have this run start from the beginning."
     try:
-        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:
         raise UserError(f"The checkpoint {path} is damaged: {type(error).__name__}. {advice}") from None
     if state.get("identity") != identity:

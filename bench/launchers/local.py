@@ -194,9 +194,9 @@ class Local(Launcher):
             try:
                 while wait(tasks, timeout=POLL_SECONDS).not_done:
                     poll(Activity(tuple(list(crew.running.values())), tuple(crew.ended)))
-            except BaseException:
-                crew.stop()
-                raise
+            finally:
+                if not all(task.done() for task in tasks):  # Ctrl-C, or something went wrong here
+                    crew.stop()
         for task in tasks:
             task.result()
         for problem in crew.problems:
