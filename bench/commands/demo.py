@@ -40,6 +40,4 @@ def show(out: Path) -> None:
     for sentence in findings(runs):
         console.print(f"• {sentence}", markup=False, highlight=False)
     written = [*write_tables(runs, out / "tables"), *write_figures(runs, out / "figures")]
-    console.print(
-        f"\n{len(written)} files with tables and figures are in {out / 'tables'} and {out / 'figures'}.", markup=False
-    )
+    typer.echo(f"\n{len(written)} files with tables and figures are in {out / 'tables'} and {out / 'figures'}.")

@@ -32,7 +32,9 @@ class LaunchProgress:
             for run in activity.ended[self.reported :]:
                 self.reported += 1
                 state = run.read_status().get("state", "unknown")
-                self.console.print(f"[{self.reported}/{self.total}] {run.path.name}: {state}", markup=False)
+                self.console.print(
+                    f"[{self.reported}/{self.total}] {run.path.name}: {state}", markup=False, soft_wrap=True
+                )
 
     def _show_run(self, run: RunFolder) -> None:
         status = run.read_status()

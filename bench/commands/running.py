@@ -73,19 +73,18 @@ def execute(suite: Suite, out: Path, launcher: str, where: Placement, *, retry_f
     before = make_plan(suite, out)
     to_do = len(before.to_do(retry_failed=retry_failed))
     if not to_do:
-        console.print(f"Nothing to compute in {out}: {_counted(before)}", markup=False)
+        typer.echo(f"Nothing to compute in {out}: {_counted(before)}")
         return before
-    console.print(
-        f"{suite.title}: {to_do} of {_runs(len(before.runs))} to do, at most {where.workers} at a time, in {out}.",
-        markup=False,
+    typer.echo(
+        f"{suite.title}: {to_do} of {_runs(len(before.runs))} to do, at most {where.workers} at a time, in {out}."
     )
     try:
         with _stopped_by_signals(), launch_progress(console, to_do) as progress:
             after = launch(suite, out, launcher, where, progress.show, retry_failed=retry_failed)
     except KeyboardInterrupt:
-        console.print("Stopped; every run is saved. The same command goes on from here.")
+        typer.echo("Stopped; every run is saved. The same command goes on from here.")
         raise typer.Exit(130) from None
-    console.print(_counted(after), markup=False)
+    typer.echo(_counted(after))
     return after
 
 
