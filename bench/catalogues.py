@@ -1,9 +1,10 @@
 """The catalogues of methods, data sets and networks."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from augbench.bench.dataset import DatasetSource
+from augbench.bench.dataset import DatasetOptions, DatasetSource
 from augbench.bench.method import Method
 from augbench.bench.network import NetworkSource
 from augbench.bench.registry import Catalogue, build_catalogue
@@ -19,6 +20,12 @@ def methods() -> Catalogue[Method[Any]]:
 def datasets() -> Catalogue[DatasetSource]:
     """Catalogue of the data sets."""
     return build_catalogue("data set", DatasetSource, "augbench.datasets", "augbench.datasets")  # type: ignore[type-abstract]
+
+
+def dataset_and_options(name: str, settings: Mapping[str, Any]) -> tuple[DatasetSource, DatasetOptions]:
+    """Make what loads a data set, and its options from settings that were checked before."""
+    target = datasets().get(name)
+    return target(), target.options_type.model_validate(settings)
 
 
 @cache

@@ -1,56 +1,40 @@
 """From a plan to finished runs: check what can be known before, then have a launcher place what is missing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from augbench.bench.catalogues import datasets
+from augbench.bench.catalogues import dataset_and_options
 from augbench.bench.launchers.launcher import Activity, Placement, launchers
-from augbench.bench.plan import Plan, PlannedRun, make_plan
+from augbench.bench.plan import PlannedRun
 from augbench.bench.run_folder import BusyError, RunState, mark_output_folder
 from augbench.bench.spec import Component
-from augbench.bench.suite import Suite
 
 
 def launch(
-    suite: Suite,
-    out: Path,
-    launcher: str,
-    placement: Placement,
-    poll: Callable[[Activity], None],
-    *,
-    retry_failed: bool = False,
-) -> Plan:
-    """Have every run of a suite executed that has no result yet.
+    runs: Sequence[PlannedRun], out: Path, launcher: str, placement: Placement, poll: Callable[[Activity], None]
+) -> None:
+    """Have runs executed that have no result yet; those that failed start again from the beginning.
 
     Args:
-        suite: What to run.
-        out: Output folder; runs go to `out/runs`.
+        runs: What to run, from a plan.
+        out: Output folder of the plan.
         launcher: Name of the launcher.
         placement: Where and how.
         poll: Called a few times a second with what is going on.
-        retry_failed: Whether runs that failed before start again from the beginning.
-
-    Returns:
-        The plan as it is afterwards.
 
     Raises:
-        UserError: If the suite is wrong, the folder cannot be used, or a data set is missing.
+        UserError: If there is no such launcher, the folder cannot be used, or a data set is missing.
     """
     target = launchers().get(launcher)
-    plan = make_plan(suite, out)
-    to_do = plan.to_do(retry_failed=retry_failed)
-    if not to_do:
-        return plan
-    check_datasets([run.spec.dataset for run in to_do], placement.data)
+    check_datasets([run.spec.dataset for run in runs], placement.data)
     mark_output_folder(out)
-    for run in to_do:
+    for run in runs:
         run.folder.write_spec(run.spec)
         if run.state is RunState.FAILED:
             with suppress(BusyError):  # somebody else has started it again already
                 run.folder.forget_failure()
-    target().launch([run.folder for run in to_do], placement, poll)
-    return make_plan(suite, out)
+    target().launch([run.folder for run in runs], placement, poll)
 
 
 def check_datasets(components: list[Component], root: Path) -> None:
@@ -60,8 +44,8 @@ def check_datasets(components: list[Component], root: Path) -> None:
         UserError: If a file is missing or damaged.
     """
     for component in {component.label: component for component in components}.values():
-        source = datasets().get(component.name)
-        source().check(source.options_type.model_validate(component.all_settings), root)
+        source, options = dataset_and_options(component.name, component.all_settings)
+        source.check(options, root)
 
 
 def reason_unfinished(run: PlannedRun) -> str:

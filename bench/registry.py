@@ -64,6 +64,9 @@ class Broken:
     origin: str
     reason: str
 
+    def __str__(self) -> str:
+        return f"{self.origin} could not be imported: {self.reason.rstrip('.')}."
+
 
 class Catalogue(Generic[T]):
     """What is registered of one kind."""
@@ -84,14 +87,8 @@ class Catalogue(Generic[T]):
         """
         if name in self.entries:
             return self.entries[name].target
-        reasons = "".join(
-            f" {broken.origin} could not be imported: {broken.reason.rstrip('.')}." for broken in self.broken
-        )
-        raise UserError(
-            one_of(self.kind, name, self.entries)
-            + reasons
-            + f" `augbench list {self.kind.replace(' ', '')}s` shows all."
-        )
+        more = f"`augbench list {self.kind.replace(' ', '')}s` shows all."
+        raise UserError(" ".join([one_of(self.kind, name, self.entries), *map(str, self.broken), more]))
 
 
 def build_catalogue(kind: str, base: type[T], package: str, group: str) -> Catalogue[T]:

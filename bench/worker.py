@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from augbench.bench.catalogues import datasets
+from augbench.bench.catalogues import dataset_and_options
 from augbench.bench.dataset import ImageData
-from augbench.bench.environment import choose_device, code_state, describe_environment
+from augbench.bench.environment import choose_device, describe_environment
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.evaluation import evaluate, rotation_probe, summarise
 from augbench.bench.files import atomic_write, read_json, write_json, write_torch
@@ -150,7 +150,7 @@ def _run(execution: Execution, placement: Placement) -> None:
     folder = execution.folder
     device = choose_device(placement.device)
     torch.set_num_threads(placement.threads)
-    _record_environment(execution, device, placement)
+    surroundings = _record_environment(execution, device, placement)
     spec = folder.read_spec()
     trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), device)
     execution.report(trainer, "preparation")
@@ -163,10 +163,10 @@ def _run(execution: Execution, placement: Placement) -> None:
         execution.save(trainer)
         raise
     execution.report(trainer, "evaluation")
-    _finish(execution, trainer)
+    _finish(execution, trainer, surroundings["code"])
 
 
-def _finish(execution: Execution, trainer: Trainer) -> None:
+def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> None:
     """Evaluate and write the result; the result comes last, since its presence means that the run is done."""
     folder, spec, cost, test = execution.folder, trainer.spec, trainer.cost, trainer.data.test
     policy = trainer.method.test_policy()
@@ -184,7 +184,7 @@ def _finish(execution: Execution, trainer: Trainer) -> None:
         "learned": trainer.method.learned(),
         "seconds": cost.seconds,
         "image_passes": cost.image_passes,
-        "code": code_state(),
+        "code": code,
         "train_images": len(trainer.data.train),
         "test_images": len(test),
         "data": trainer.data.provenance,
@@ -194,12 +194,13 @@ def _finish(execution: Execution, trainer: Trainer) -> None:
     folder.checkpoint.unlink(missing_ok=True)
 
 
-def _record_environment(execution: Execution, device: torch.device, placement: Placement) -> None:
-    """Add this attempt's surroundings to those of earlier ones."""
+def _record_environment(execution: Execution, device: torch.device, placement: Placement) -> dict[str, Any]:
+    """Add this attempt's surroundings to those of earlier ones and return them."""
     path = execution.folder.path / "environment.json"
     earlier = read_json(path)["attempts"] if path.exists() else []
     surroundings = {"attempt": execution.attempt, "workers": placement.workers, **describe_environment(device)}
     write_json(path, {"attempts": [*earlier, surroundings]})
+    return surroundings
 
 
 def load_dataset(component: Component, root: Path) -> ImageData:
@@ -208,8 +209,8 @@ def load_dataset(component: Component, root: Path) -> ImageData:
     Raises:
         UserError: If a file is missing or damaged.
     """
-    source = datasets().get(component.name)
-    return source().load(source.options_type.model_validate(component.all_settings), root)
+    source, options = dataset_and_options(component.name, component.all_settings)
+    return source.load(options, root)
 
 
 def _load(path: Path, identity: str) -> dict[str, Any]:

@@ -10,23 +10,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from augbench.bench.files import make_folder, write_text
-from augbench.results.comparison import Cell, Column, Row, Table, comparison_table
+from augbench.results.comparison import Cell, Row, Table, comparison_table
 from augbench.results.frame import Runs
-
-__all__ = [
-    "Cell",
-    "Column",
-    "Row",
-    "Table",
-    "comparison_table",
-    "escape_latex",
-    "escape_markdown",
-    "to_csv",
-    "to_latex",
-    "to_markdown",
-    "to_rich",
-    "write_tables",
-]
 
 CSV_COLUMNS = (
     *("dataset", "network", "budget", "protocol", "method", "device"),

@@ -56,8 +56,8 @@ def _cards(kind: Kind) -> tuple[dict[str, dict[str, Any]], list[str]]:
         Kind.LAUNCHERS: launchers(),
     }
     catalogue = catalogues[kind]
-    broken = [f"{entry.origin} could not be imported: {entry.reason}" for entry in catalogue.broken]
-    return {entry.name: _card(entry.target) | {"origin": entry.origin} for entry in catalogue}, broken
+    cards = {entry.name: _card(entry.target) | {"origin": entry.origin} for entry in catalogue}
+    return cards, list(map(str, catalogue.broken))
 
 
 def _card(target: type[Any]) -> dict[str, Any]:
@@ -97,15 +97,14 @@ def _print_card(card: dict[str, Any]) -> None:
     console = Console()
     for key, value in card.items():
         if isinstance(value, dict):
-            console.print(f"{key}:" if value else f"{key}: none", markup=False)
-            for name, details in value.items():
-                console.print(f"  {name}: {_setting_line(details)}", markup=False, highlight=False)
+            lines = [f"  {name}: {_setting_line(details)}" for name, details in value.items()]
         elif isinstance(value, tuple):
-            console.print(f"{key}:" if value else f"{key}: none", markup=False)
-            for line in value:
-                console.print(f"  - {line}", markup=False, highlight=False)
+            lines = [f"  - {line}" for line in value]
         else:
             console.print(f"{key}: {value}", markup=False, highlight=False)
+            continue
+        for line in [f"{key}:" if lines else f"{key}: none", *lines]:
+            console.print(line, markup=False, highlight=False)
 
 
 LIMITS = {"minimum": "≥ ", "exclusiveMinimum": "> ", "maximum": "≤ ", "exclusiveMaximum": "< "}

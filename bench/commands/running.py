@@ -71,19 +71,20 @@ def execute(suite: Suite, out: Path, launcher: str, where: Placement, *, retry_f
     """
     console = Console()
     before = make_plan(suite, out)
-    to_do = len(before.to_do(retry_failed=retry_failed))
+    to_do = before.to_do(retry_failed=retry_failed)
     if not to_do:
         typer.echo(f"Nothing to compute in {out}: {_counted(before)}")
         return before
     typer.echo(
-        f"{suite.title}: {to_do} of {_runs(len(before.runs))} to do, at most {where.workers} at a time, in {out}."
+        f"{suite.title}: {len(to_do)} of {_runs(len(before.runs))} to do, at most {where.workers} at a time, in {out}."
     )
     try:
-        with _stopped_by_signals(), launch_progress(console, to_do) as progress:
-            after = launch(suite, out, launcher, where, progress.show, retry_failed=retry_failed)
+        with _stopped_by_signals(), launch_progress(console, len(to_do)) as progress:
+            launch(to_do, out, launcher, where, progress.show)
     except KeyboardInterrupt:
         typer.echo("Stopped; every run is saved. The same command goes on from here.")
         raise typer.Exit(130) from None
+    after = make_plan(suite, out)
     typer.echo(_counted(after))
     return after
 

@@ -10,11 +10,10 @@ from rich.console import Console
 
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState
+from augbench.results.comparison import Table, comparison_table
 from augbench.results.frame import load_runs
 from augbench.results.tables import (
     CSV_COLUMNS,
-    Table,
-    comparison_table,
     escape_latex,
     escape_markdown,
     to_csv,
