@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from augbench.bench.errors import UserError
-from augbench.bench.files import make_folder
 from augbench.bench.run_folder import DamagedError
 
 if TYPE_CHECKING:  # pandas and seaborn take a second to import, which other commands need not wait for
@@ -22,7 +21,7 @@ def tables(source: Source, out: Target, skip_damaged: SkipDamaged = False) -> No
     from augbench.results.tables import write_tables
 
     runs = _load(source, skip_damaged=skip_damaged)
-    _report(write_tables(runs, make_folder(out)), runs.damaged)
+    _report(write_tables(runs, out), runs.damaged)
 
 
 def figures(source: Source, out: Target, skip_damaged: SkipDamaged = False) -> None:
@@ -30,7 +29,7 @@ def figures(source: Source, out: Target, skip_damaged: SkipDamaged = False) -> N
     from augbench.results.figures import write_figures
 
     runs = _load(source, skip_damaged=skip_damaged)
-    _report(write_figures(runs, make_folder(out)), runs.damaged)
+    _report(write_figures(runs, out), runs.damaged)
 
 
 def _load(source: Path, *, skip_damaged: bool) -> "Runs":
