@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from augbench.bench.dataset import DatasetOptions, DatasetSource
 from augbench.bench.method import Method
@@ -32,3 +34,11 @@ def dataset_and_options(name: str, settings: Mapping[str, Any]) -> tuple[Dataset
 def networks() -> Catalogue[NetworkSource]:
     """Catalogue of the networks."""
     return build_catalogue("network", NetworkSource, "augbench.bench.networks", "augbench.networks")  # type: ignore[type-abstract]
+
+
+def _known_network(name: str) -> str:
+    return networks().get(name).name
+
+
+NetworkName = Annotated[str, AfterValidator(_known_network)]
+"""Type of a hyperparameter that names a registered network."""

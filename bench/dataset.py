@@ -137,3 +137,8 @@ def split_off_validation(train: Split, share: float, seed: int) -> tuple[Split, 
         held_out[members[: round(share * len(members))]] = True
     mask = torch.from_numpy(held_out).to(train.labels.device)
     return train.subset((~mask).nonzero()[:, 0]), train.subset(mask.nonzero()[:, 0])
+
+
+def class_balanced_subset(split: Split, count: int, seed: int) -> Split:
+    """Choose about `count` images, class shares kept; all of them where there are no more."""
+    return split if count >= len(split) else split_off_validation(split, count / len(split), seed)[1]

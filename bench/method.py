@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from augbench.bench.dataset import Split
+from augbench.bench.image_space import ImageSpace
+from augbench.bench.search import SearchProblem
 from augbench.bench.space import Draw, Space, to_unit_interval
 
 Policy = Callable[[Tensor, torch.Generator], Tensor]
@@ -32,6 +33,7 @@ class Setting:
 
     Attributes:
         space: The shared augmentation space at the size of the images.
+        channels: Colour channels of the images, 1 or 3.
         classes: Number of classes.
         train_size: Number of training images.
         epochs: Epochs of the training phase.
@@ -40,11 +42,17 @@ class Setting:
     """
 
     space: Space
+    channels: int
     classes: int
     train_size: int
     epochs: int
     baseline_copies: int
     device: torch.device
+
+    @property
+    def image_space(self) -> ImageSpace:
+        """The wide space of image-processing operations at the size of the images."""
+        return ImageSpace(self.space.image_size)
 
 
 @dataclass(frozen=True)
@@ -58,26 +66,6 @@ class Copies:
 
     images: Tensor
     draw: Draw | None = None
-
-
-@dataclass(frozen=True)
-class SearchProblem:
-    """What a search phase may use: training images only, some of them held out. Test images never get here.
-
-    Attributes:
-        train: Images to fit networks on.
-        validation: Images held out from training for the search.
-        build_network: Makes a freshly initialised network that takes images in [0, 1].
-        generator: Source of randomness on the device.
-        count_passes: To be told how many images went through a network, step by step: this is also where a
-            search can be interrupted.
-    """
-
-    train: Split
-    validation: Split
-    build_network: Callable[[], nn.Module]
-    generator: torch.Generator
-    count_passes: Callable[[int], None]
 
 
 class Method(Generic[H]):
@@ -169,6 +157,19 @@ class Method(Generic[H]):
         """Return what test-time augmentation draws from, or None for methods without a policy to draw from."""
         return None
 
+    def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor | None:
+        """Draw from the law of the method's transforms of the plane: what a planted symmetry is compared with.
+
+        Args:
+            count: Number of draws N.
+            generator: Source of randomness on the setting's device.
+
+        Returns:
+            Affine maps g in the coordinates of `bench/space.py`, (N, 2, 3), with (g I)(x) = I(g⁻¹x); None for methods
+            whose images are not those of a map of the plane.
+        """
+        return None
+
     def learned(self) -> dict[str, float]:
         """Name the learned numbers for the trajectory.
 
@@ -199,6 +200,33 @@ class Method(Generic[H]):
                 tensor.copy_(saved)
         for name, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
+
+
+class SharedSpaceMethod(Method[H]):
+    """A learner whose transforms are draws from the shared space: it says how to draw, the rest follows."""
+
+    def draw(self, count: int, generator: torch.Generator) -> Draw:
+        """Draw `count` transforms, one for each image; whatever is learned by gradients is differentiable in them."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how to draw: override `draw`.")
+
+    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+        """Make the augmented copies, each with a draw of its own."""
+        images = repeat(images, self.copies)
+        draw = self.draw(len(images), generator)
+        return Copies(self.setting.space.apply(images, draw), draw)
+
+    def test_policy(self) -> Policy | None:
+        """Draw as in training, without gradients."""
+
+        @torch.no_grad()
+        def transform(images: Tensor, generator: torch.Generator) -> Tensor:
+            return self.setting.space.apply(images, self.draw(len(images), generator))
+
+        return transform
+
+    def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
+        """Draw as in training."""
+        return self.setting.space.matrices(self.draw(count, generator)).detach()
 
 
 def repeat(images: Tensor, copies: int) -> Tensor:

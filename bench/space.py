@@ -158,6 +158,13 @@ class Space:
         mirror = 1 - 2 * (draw.flip & draw.active[:, 5]).to(used.dtype)
         return torch.stack(((turn * mirror)[:, None] * top, turn[:, None] * bottom), dim=1)
 
+    def matrices(self, draw: Draw) -> Tensor:
+        """Affine maps g of the plane, crop included: g(x) = A·(x + t) with t the shift of the crop; (N, 2, 3)."""
+        linear = torch.linalg.inv(self.inverse_matrices(draw))
+        offsets = torch.where(draw.active[:, 6:], draw.offsets, self.padding)
+        shift = (self.padding - offsets.flip(1)).to(linear.dtype) * 2 / self.image_size  # x from columns, y from rows
+        return torch.cat((linear, linear @ shift[:, :, None]), dim=2)
+
     def apply(self, images: Tensor, draw: Draw) -> Tensor:
         """Apply one draw to each image: the crop while gathering, then all affine blocks in one resampling.
 

@@ -12,10 +12,11 @@ from augbench.bench.catalogues import methods, networks
 from augbench.bench.clock import Cost
 from augbench.bench.dataset import ImageData, split_off_validation
 from augbench.bench.errors import CannotGoOnError, DivergedError
-from augbench.bench.method import Method, SearchProblem, Setting
+from augbench.bench.method import Method, Setting
 from augbench.bench.network import Normalised
 from augbench.bench.protocol import Budget
 from augbench.bench.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
+from augbench.bench.search import SearchProblem
 from augbench.bench.spec import RunSpec
 
 VALIDATION_SHARE = 0.2
@@ -121,12 +122,15 @@ class Trainer:
             problem = SearchProblem(
                 train=train,
                 validation=validation,
-                build_network=lambda: build_network(self.spec, self.data, self.device),
+                build_network=self._build_network,
                 generator=generator(self.spec.seed, "search", self.device),
                 count_passes=count,
             )
             self.method.search(problem)
         self.searched = True
+
+    def _build_network(self, name: str | None = None, outputs: int | None = None) -> nn.Module:
+        return build_network(name or self.spec.network.name, self.data, self.device, outputs)
 
     def _train_epoch(self, observer: Observer) -> None:
         epoch, done = divmod(self.step, self.steps_per_epoch)
@@ -216,6 +220,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
     method_type = methods().get(spec.method.name)
     setting = Setting(
         space=spec.protocol.space(data.image_size),
+        channels=data.channels,
         classes=data.classes,
         train_size=len(data.train),
         epochs=spec.budget.epochs,
@@ -225,7 +230,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
     torch.manual_seed(derived_seed(spec.seed, "method"))
     method = method_type(method_type.hyperparameters_type.model_validate(spec.method.all_settings), setting)
     torch.manual_seed(derived_seed(spec.seed, "network"))  # whatever the method's own start has drawn
-    network = method.wrap_network(build_network(spec, data, device)).to(device)
+    network = method.wrap_network(build_network(spec.network.name, data, device)).to(device)
     return Trainer(
         spec=spec,
         data=data,
@@ -238,9 +243,16 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
     )
 
 
-def build_network(spec: RunSpec, data: ImageData, device: torch.device) -> nn.Module:
-    """Build the network of a run, freshly initialised, with the normalisation of its data set inside."""
-    network = networks().get(spec.network.name)().build(data.channels, data.classes)
+def build_network(name: str, data: ImageData, device: torch.device, outputs: int | None = None) -> nn.Module:
+    """Build a network, freshly initialised, with the normalisation of a data set inside.
+
+    Args:
+        name: Registered name.
+        data: The data set.
+        device: Where it is to live.
+        outputs: Outputs for each image, as many as classes by default.
+    """
+    network = networks().get(name)().build(data.channels, outputs or data.classes)
     return Normalised(network, *data.mean_and_deviation).to(device)
 
 

@@ -61,10 +61,15 @@ class Augerino(Method[AugerinoHyperparameters]):
         return Copies(self._transform(repeat(images, self.copies), generator))
 
     def _transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        uniform = torch.rand(len(images), len(GENERATORS), device=images.device, generator=generator)
+        return resample(to_unit_interval(images), self._draw_matrices(len(images), generator))
+
+    def _draw_matrices(self, count: int, generator: torch.Generator) -> Tensor:
+        """Matrices from output to input coordinates; (N, 2, 3)."""
+        uniform = torch.rand(count, len(GENERATORS), device=self.width.device, generator=generator)
         coefficients = self.width * (uniform - 0.5)
         sums = torch.einsum("ng,gij->nij", coefficients, self.generators)
-        return resample(to_unit_interval(images), torch.linalg.matrix_exp(sums)[:, :2])
+        matrices: Tensor = torch.linalg.matrix_exp(sums)[:, :2]
+        return matrices
 
     def regulariser(self) -> Tensor:
         """Norm reward −λ‖w‖₂, switched off while any width is at the cut-off or above."""
@@ -80,6 +85,10 @@ class Augerino(Method[AugerinoHyperparameters]):
     def test_policy(self) -> Policy:
         """Draw from the learned law."""
         return self._transform
+
+    def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
+        """Draw from the learned law, which is the same for a transform and its inverse."""
+        return self._draw_matrices(count, generator).detach()
 
     def learned(self) -> dict[str, float]:
         """Half-widths of the uniform laws; translations in half images."""

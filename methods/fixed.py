@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from augbench.bench.method import Copies, Hyperparameters, Method, Setting, repeat
+from augbench.bench.method import Copies, Hyperparameters, Policy, Setting, SharedSpaceMethod, repeat
 from augbench.bench.registry import register
-from augbench.bench.space import to_unit_interval
+from augbench.bench.space import Draw, to_unit_interval
 
 
 @register("fixed")
-class FixedAugmentation(Method[Hyperparameters]):
+class FixedAugmentation(SharedSpaceMethod[Hyperparameters]):
     """Crops every image at random after zero padding and mirrors every other one."""
 
     title = "random crop and horizontal flip"
@@ -20,10 +20,18 @@ class FixedAugmentation(Method[Hyperparameters]):
         names = [block.name for block in setting.space.blocks]
         self.probabilities = torch.tensor([float(name in ("flip", "crop")) for name in names], device=setting.device)
 
+    def draw(self, count: int, generator: torch.Generator) -> Draw:
+        """Draw crop and flip for each image."""
+        space = self.setting.space
+        return space.sample(count, self.probabilities, space.maxima(generator.device), generator)
+
     def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
         """Crop and mirror; both only move whole pixels, so nothing is resampled."""
-        space = self.setting.space
         images = repeat(images, self.copies)
-        draw = space.sample(len(images), self.probabilities, space.maxima(images.device), generator)
-        cropped = to_unit_interval(space.crop(images, draw))
+        draw = self.draw(len(images), generator)
+        cropped = to_unit_interval(self.setting.space.crop(images, draw))
         return Copies(torch.where(draw.flip[:, None, None, None], cropped.flip(-1), cropped), draw)
+
+    def test_policy(self) -> Policy | None:
+        """No test-time rows: there is no learned policy, and the paper has none."""
+        return None

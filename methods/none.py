@@ -1,5 +1,7 @@
 """No augmentation: the baseline that every cost is measured against."""
 
+import torch
+
 from augbench.bench.method import Hyperparameters, Method
 from augbench.bench.registry import register
 
@@ -10,3 +12,7 @@ class NoAugmentation(Method[Hyperparameters]):
 
     title = "no augmentation"
     paper = "SCALE (TMLR 2023), row 'No Augm.'"
+
+    def sample_transforms(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        """Always the identity."""
+        return torch.eye(2, 3, device=generator.device).expand(count, 2, 3)

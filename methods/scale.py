@@ -4,8 +4,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from augbench.bench.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
+from augbench.bench.method import Copies, Hyperparameters, Setting, SharedSpaceMethod
 from augbench.bench.registry import register
+from augbench.bench.space import Draw
 from augbench.methods.scale_estimators import Estimator, probability_gradient
 from augbench.methods.scale_regulariser import parameter_free_divergence, parametric_divergence
 
@@ -32,7 +33,7 @@ class ScaleHyperparameters(Hyperparameters):
 
 
 @register("scale")
-class Scale(Method[ScaleHyperparameters]):
+class Scale(SharedSpaceMethod[ScaleHyperparameters]):
     """Learns the probability π of every block and the range α of every continuous one, along with the network.
 
     The objective is the mean loss over the copies + λ_reg·Reg(π, α) (theorem 3.1). α is reparametrised, π has an
@@ -75,12 +76,10 @@ class Scale(Method[ScaleHyperparameters]):
         margin = self.hyperparameters.clamp / len(self.probabilities) * remaining
         self.margin = max(margin, SMALLEST_MARGIN) if remaining > 0 else 0.0
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
-        """Make M copies of each image, differentiable in the ranges while they are learned."""
-        space, images = self.setting.space, repeat(images, self.copies)
+    def draw(self, count: int, generator: torch.Generator) -> Draw:
+        """Draw from the learned distribution Q_θ, differentiable in the ranges while they are learned."""
         ranges = self.ranges if self.rate > 0 else self.ranges.detach()
-        draw = space.sample(len(images), self.probabilities, ranges, generator)
-        return Copies(space.apply(images, draw), draw)
+        return self.setting.space.sample(count, self.probabilities, ranges, generator)
 
     def regulariser(self) -> Tensor | None:
         """λ_reg·Reg(π, α), with gradients for both."""
@@ -104,16 +103,6 @@ class Scale(Method[ScaleHyperparameters]):
         self.ranges.sub_(self.rate * _gradient(self.ranges))
         self.ranges.copy_(torch.minimum(torch.maximum(self.ranges, 1e-3 * self.maxima), self.maxima))
         self.probabilities.grad = self.ranges.grad = None
-
-    def test_policy(self) -> Policy:
-        """Draw from the learned distribution Q_θ."""
-        space = self.setting.space
-
-        def transform(images: Tensor, generator: torch.Generator) -> Tensor:
-            draw = space.sample(len(images), self.probabilities, self.ranges.detach(), generator)
-            return space.apply(images, draw)
-
-        return transform
 
     def learned(self) -> dict[str, float]:
         """π of every block and α of every continuous one."""

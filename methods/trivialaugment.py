@@ -2,10 +2,9 @@
 
 import torch
 from pydantic import Field
-from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.method import Copies, Hyperparameters, Method, Policy, repeat
+from augbench.bench.method import Hyperparameters, SharedSpaceMethod
 from augbench.bench.registry import register
 from augbench.bench.space import Draw
 
@@ -17,7 +16,7 @@ class TrivialAugmentHyperparameters(Hyperparameters):
 
 
 @register("trivialaugment")
-class TrivialAugment(Method[TrivialAugmentHyperparameters]):
+class TrivialAugment(SharedSpaceMethod[TrivialAugmentHyperparameters]):
     """Applies one block to each image, drawn uniformly from all blocks and the identity, at a uniform strength."""
 
     title = "one random block at a random strength"
@@ -29,13 +28,8 @@ class TrivialAugment(Method[TrivialAugmentHyperparameters]):
     )
     hyperparameters_type = TrivialAugmentHyperparameters
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
-        """Make the augmented copies."""
-        images = repeat(images, self.copies)
-        draw = self._draw(len(images), generator)
-        return Copies(self.setting.space.apply(images, draw), draw)
-
-    def _draw(self, count: int, generator: torch.Generator) -> Draw:
+    def draw(self, count: int, generator: torch.Generator) -> Draw:
+        """Draw one block, or none, and its strength for each image."""
         space, device = self.setting.space, generator.device
         blocks = len(space.blocks)
         chosen = torch.randint(blocks + 1, (count,), device=device, generator=generator)
@@ -45,7 +39,3 @@ class TrivialAugment(Method[TrivialAugmentHyperparameters]):
         sign = 2 * torch.randint(2, (count, len(maxima)), device=device, generator=generator) - 1
         magnitudes = sign * maxima * level / (self.hyperparameters.levels - 1)
         return Draw(active, magnitudes, *space.sample_elements(count, generator))
-
-    def test_policy(self) -> Policy:
-        """Draw as in training."""
-        return lambda images, generator: self.setting.space.apply(images, self._draw(len(images), generator))

@@ -27,7 +27,7 @@ def test_the_method_of_the_readme_augments() -> None:
     names: dict[str, Any] = {"__name__": "readme"}
     exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - our own page
     target: type[Method[Any]] = names["Brightness"]
-    setting = Setting(shared_space(14), 10, 100, 1, 2, torch.device("cpu"))
+    setting = Setting(shared_space(14), 1, 10, 100, 1, 2, torch.device("cpu"))
     method = target(target.hyperparameters_type(), setting)
     images = torch.randint(256, (3, 1, 14, 14), dtype=torch.uint8)
     copies = method.augment(images, torch.Generator().manual_seed(0)).images

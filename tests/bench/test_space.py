@@ -378,3 +378,22 @@ def test_blocks_have_the_documented_order_and_maxima() -> None:
     assert tuple(block.name for block in space.blocks) == BLOCKS
     assert space.maxima().tolist() == pytest.approx([math.pi, math.log(2), math.log(2), 1.0])
     assert [block.support for block in space.blocks] == [None, None, None, None, 2, 2, 81]
+
+
+def test_matrices_say_where_a_bright_pixel_goes() -> None:
+    space = shared_space(28)
+    source = torch.Generator().manual_seed(3)
+    count, row, column = 200, 11, 17
+    draw = space.sample(count, torch.full((7,), 0.6), torch.tensor([0.5, 0.2, 0.2, 0.2]), source)
+    image = torch.zeros(1, 1, 28, 28)
+    image[0, 0, row, column] = 1
+    output = space.apply(image.expand(count, 1, 28, 28), draw)[:, 0]
+    centres = (2 * torch.arange(28) + 1) / 28 - 1
+    mass = output.sum((1, 2))
+    seen = torch.stack(((output.sum(1) * centres).sum(1) / mass, (output.sum(2) * centres).sum(1) / mass), 1)
+    start = torch.stack((centres[column], centres[row], torch.tensor(1.0)))
+    expected = space.matrices(draw) @ start
+    inside = expected.abs().max(1).values < 0.85
+    assert inside.sum() > 100
+    # a bilinear spot is not symmetric around where its pixel goes: half a pixel, 1/28, is allowed
+    torch.testing.assert_close(seen[inside], expected[inside], atol=1 / 28, rtol=0)

@@ -14,9 +14,10 @@ from torch.nn import functional as F
 from augbench.bench.catalogues import methods
 from augbench.bench.dataset import Split, split_off_validation
 from augbench.bench.launchers.launcher import Placement
-from augbench.bench.method import Copies, Hyperparameters, Method, Policy, SearchProblem, Setting, repeat
+from augbench.bench.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
 from augbench.bench.registry import Entry
 from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.search import SearchProblem
 from augbench.bench.space import to_unit_interval
 from augbench.bench.spec import RunSpec
 from augbench.bench.training import new_trainer

@@ -25,6 +25,7 @@ TINY = 1e-6
 def _augerino(copies: int = 1, size: int = 28, **hyperparameters: Any) -> Augerino:
     setting = Setting(
         space=shared_space(size),
+        channels=1,
         classes=10,
         train_size=100,
         epochs=10,

@@ -20,6 +20,7 @@ SIZE = 28
 def _method(kind: type[Method[Hyperparameters]], copies: int = 1) -> Method[Hyperparameters]:
     setting = Setting(
         space=shared_space(SIZE),
+        channels=1,
         classes=10,
         train_size=100,
         epochs=10,

@@ -24,6 +24,7 @@ OFFSETS = np.array([0.5, -0.4, 0.1, 0.2, -0.3, 0.6, -0.2])  # what each block ad
 def _scale(epochs: int = 10, **hyperparameters: Any) -> Scale:
     setting = Setting(
         space=shared_space(14),
+        channels=1,
         classes=3,
         train_size=100,
         epochs=epochs,

@@ -18,6 +18,7 @@ COUNT = 20_000
 def _trivialaugment(copies: int = 1, **hyperparameters: Any) -> TrivialAugment:
     setting = Setting(
         space=shared_space(14),
+        channels=1,
         classes=10,
         train_size=100,
         epochs=10,
