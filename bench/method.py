@@ -84,6 +84,7 @@ class Method(Generic[H]):
         deviations: What differs from the paper or its code, and why.
         searches: Whether there is a search phase before training.
         hyperparameters_type: The class of its hyperparameters.
+        quick_hyperparameters: Values with which a search takes seconds, for `augbench check method` and tests.
     """
 
     name: ClassVar[str]
@@ -93,6 +94,7 @@ class Method(Generic[H]):
     deviations: ClassVar[tuple[str, ...]] = ()
     searches: ClassVar[bool] = False
     hyperparameters_type: ClassVar[type[Hyperparameters]] = Hyperparameters
+    quick_hyperparameters: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, hyperparameters: H, setting: Setting) -> None:
         self.hyperparameters = hyperparameters

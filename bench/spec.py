@@ -14,6 +14,7 @@ from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import PROTOCOL_VERSION, Budget, Protocol
 
 Settings = dict[str, JsonValue]
+LONGEST_SETTING = 40  # characters
 
 
 class Component(BaseModel):
@@ -43,7 +44,7 @@ class Component(BaseModel):
     @property
     def label(self) -> str:
         """Name and settings that differ from their defaults, as tables show them."""
-        inside = ", ".join(f"{key}={value}" for key, value in sorted(self.settings.items()))
+        inside = ", ".join(f"{key}={brief(value)}" for key, value in sorted(self.settings.items()))
         return f"{self.name} ({inside})" if inside else self.name
 
 
@@ -79,6 +80,12 @@ class RunSpec(BaseModel):
 def canonical_json(content: object) -> str:
     """Write JSON in the one form that identities are made from: sorted keys, no blanks, no NaN."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+
+
+def brief(value: object) -> str:
+    """Write a setting as tables show it: a long one, such as a whole policy, as the start of its checksum."""
+    text = str(value)
+    return text if len(text) <= LONGEST_SETTING else "#" + hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def method_component(name: str, settings: Mapping[str, Any], where: str) -> Component:

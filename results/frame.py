@@ -12,6 +12,7 @@ import pandas as pd
 from augbench.bench.clock import PHASES
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState, run_folders
+from augbench.bench.spec import brief
 from augbench.results.labels import RunLabels, label_runs, method_rank, same_run_key
 from augbench.results.record import Record, read_record
 
@@ -169,7 +170,7 @@ def _run_row(record: Record, labels: RunLabels) -> dict[str, Any]:
     spec = record.spec
     row = _keys(record, labels) | {"identity": spec.identity, "state": record.state.value, "dataset": spec.dataset.name}
     row |= {"dataset_label": labels.dataset, "network": labels.network}
-    row |= {"settings": ", ".join(f"{key}={value}" for key, value in sorted(spec.method.settings.items()))}
+    row |= {"settings": ", ".join(f"{key}={brief(value)}" for key, value in sorted(spec.method.settings.items()))}
     row |= {"budget": labels.budget, "protocol": labels.protocol}
     row |= {column: getattr(spec.protocol, column) for column in _PROTOCOL_COLUMNS}
     result = record.result

@@ -4,9 +4,13 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from augbench.bench.spec import Component, RunSpec, canonical_json
+from augbench.bench.spec import Component, RunSpec, brief, canonical_json
 
-KNOWN_METHODS = ("none", "fixed", "trivialaugment", "augerino", "scale")
+KNOWN_METHODS = (
+    *("none", "fixed", "trivialaugment", "randaugment"),
+    *("trivialaugment-wide", "randaugment-wide", "autoaugment", "fast-aa", "faster-aa"),
+    *("dada", "augerino", "augerino+flips", "augerino-pb", "scale-norm", "scale"),
+)
 """Order of methods in tables and legends: from no augmentation to the most that is learned; others come after."""
 
 
@@ -61,7 +65,7 @@ def differences(groups: Sequence[Hashable], details: Sequence[Mapping[str, objec
         members[group].append(detail)
     varying = {group: _varying_keys(inside) for group, inside in members.items()}
     return [
-        ", ".join(f"{key}={detail[key]}" for key in varying[group] if key in detail)
+        ", ".join(f"{key}={brief(detail[key])}" for key in varying[group] if key in detail)
         for group, detail in zip(groups, details, strict=True)
     ]
 

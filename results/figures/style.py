@@ -16,7 +16,6 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 
 from augbench.results.frame import Runs
-from augbench.results.labels import KNOWN_METHODS
 
 ONE_COLUMN, TWO_COLUMNS = 3.4, 7.0
 """Widths of a journal's column and page, inches."""
@@ -49,9 +48,26 @@ _SETTINGS: Any = {
 }
 
 # Positions in seaborn's colour-blind safe palette; blocks and data sets use what learners leave over.
-_METHOD_COLOURS = {"none": 7, "fixed": 4, "trivialaugment": 2, "augerino": 1, "scale": 0}
 _OTHER_METHOD_COLOURS = (8, 5, 9, 3, 6)
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+# Position of the colour, of the marker and of the dashes: relatives share a colour.
+_METHOD_LOOKS = {
+    "none": (7, 0, 0),
+    "fixed": (4, 1, 0),
+    "trivialaugment": (2, 2, 0),
+    "randaugment": (2, 5, 1),
+    "trivialaugment-wide": (8, 2, 0),
+    "randaugment-wide": (8, 5, 1),
+    "autoaugment": (8, 6, 2),
+    "fast-aa": (5, 7, 0),
+    "faster-aa": (5, 8, 1),
+    "dada": (3, 9, 0),
+    "augerino": (1, 3, 0),
+    "augerino+flips": (1, 1, 1),
+    "augerino-pb": (1, 0, 2),
+    "scale-norm": (0, 3, 1),
+    "scale": (0, 4, 0),
+}
 _DASHES: tuple[Dashes, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 _DATASET_COLOURS = (9, 3, 5, 8)
 
@@ -137,20 +153,21 @@ def method_looks(runs: Runs) -> dict[str, Look]:
     Only the first settings of a learner have filled markers. The known learners have colours of their own; others take
     the remaining ones in the order of their names.
     """
-    others = sorted(set(runs.runs["method"]) - set(KNOWN_METHODS))
+    others = sorted(set(runs.runs["method"]) - set(_METHOD_LOOKS))
     palette = _palette()
     looks: dict[str, Look] = {}
     variants: dict[str, int] = {}
     for method, label in runs.runs[["method", "label"]].drop_duplicates().itertuples(index=False):
         variant = variants[method] = variants.get(method, -1) + 1
-        if method in KNOWN_METHODS:
-            position, number = _METHOD_COLOURS[method], KNOWN_METHODS.index(method)
-        else:
-            position = _OTHER_METHOD_COLOURS[others.index(method) % len(_OTHER_METHOD_COLOURS)]
-            number = len(KNOWN_METHODS) + others.index(method)
-        dashes, marker = _DASHES[variant % len(_DASHES)], _MARKERS[number % len(_MARKERS)]
+        position, number, first_dashes = _METHOD_LOOKS.get(method) or _other_look(others.index(method))
+        dashes, marker = _DASHES[(first_dashes + variant) % len(_DASHES)], _MARKERS[number]
         looks[label] = Look(palette[position], dashes, marker, filled=variant == 0)
     return looks
+
+
+def _other_look(position: int) -> tuple[int, int, int]:
+    colour = _OTHER_METHOD_COLOURS[position % len(_OTHER_METHOD_COLOURS)]
+    return colour, (5 + position) % len(_MARKERS), position // len(_OTHER_METHOD_COLOURS)
 
 
 def dataset_look(position: int) -> Look:
