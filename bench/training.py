@@ -138,13 +138,14 @@ class Trainer:
         self.network.train()
         order = epoch_order(self.spec.seed, epoch, len(self.data.train)).to(self.device)
         for batch in order.split(self.spec.budget.batch_size)[done:]:
-            self._train_step(batch)
+            self.train_step(batch)
             self.step += 1
             if self.step % self.steps_per_epoch:  # the last step's state is complete only once the epoch is closed
                 observer.after_step(self)
         self._close_epoch(epoch)
 
-    def _train_step(self, batch: Tensor) -> None:
+    def train_step(self, batch: Tensor) -> None:
+        """Take one optimisation step on the training images with these indices; (B,)."""
         labels = self.data.train.labels[batch]
         copies = self.method.augment(self.data.train.images[batch], self.augmentation)
         logits = self.network(copies.images).view(-1, len(batch), self.data.classes)

@@ -1,0 +1,1 @@
+"""Measurements of speed: each module is a program, `python -m benchmarks.NAME --help`."""

@@ -1,0 +1,207 @@
+"""What a training step of each learner costs, as a multiple of a plain step on the same number of images.
+
+    python -m benchmarks.step_cost --network smallnet --size 28 --out step_cost.json
+
+All learners take their steps in turn, in one process and on the same images, so that whatever else the machine does
+hits all alike. A plain step is one of `none`, with as many copies of each image as the learner has. A learner's own
+bookkeeping is what it does beside making the images: its regulariser, its step, its part of the beginning and end of an
+epoch. Its share in the backward pass is part of the step and not of the bookkeeping.
+"""
+
+import argparse
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from augbench.bench.catalogues import methods
+from augbench.bench.dataset import ImageData
+from augbench.bench.environment import choose_device, code_state, describe_device
+from augbench.bench.files import write_json
+from augbench.bench.protocol import Budget
+from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
+from augbench.bench.training import Trainer, new_trainer
+from augbench.bench.worker import load_dataset
+
+WARM_UP = 3
+BOOKKEEPING = ("regulariser", "after_backward", "start_epoch", "after_epoch", "learned")
+
+
+@dataclass
+class Stopwatch:
+    """Seconds spent in named parts of the steps, a list for each."""
+
+    device: torch.device
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    @contextmanager
+    def measure(self, part: str) -> Iterator[None]:
+        """Add the duration of the block, with everything that the device has been given to do."""
+        self._wait()
+        start = time.perf_counter()
+        yield
+        self._wait()
+        self.seconds.setdefault(part, []).append(time.perf_counter() - start)
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def wrap(self, function: Callable[..., Any], part: str) -> Callable[..., Any]:
+        """Return the function with its duration measured."""
+
+        def timed(*arguments: Any, **named: Any) -> Any:
+            with self.measure(part):
+                return function(*arguments, **named)
+
+        return timed
+
+
+@dataclass
+class Contestant:
+    """A learner whose steps are measured, once as they are and once taken apart."""
+
+    name: str
+    copies: int
+    trainer: Trainer
+    watch: Stopwatch
+    whole: list[float] = field(default_factory=list)
+
+    def step(self, batch: torch.Tensor) -> None:
+        """Take one step without looking inside."""
+        with self.watch.measure("step"):
+            self.trainer.train_step(batch)
+
+    def step_in_parts(self, batch: torch.Tensor) -> None:
+        """Take one step, and what begins and ends an epoch, and measure the learner's hooks on their own."""
+        method = self.trainer.method
+        parts = {name: getattr(method, name) for name in ("augment", *BOOKKEEPING)}
+        for name, hook in parts.items():
+            setattr(method, name, self.watch.wrap(hook, name))
+        method.start_epoch(0)
+        self.trainer.train_step(batch)
+        method.after_epoch(0)
+        method.learned()
+        for name in parts:
+            delattr(method, name)
+
+
+def contestant(name: str, copies: int, data: ImageData, options: argparse.Namespace) -> Contestant:
+    """Prepare a learner; methods with no number of copies of their own get `copies`."""
+    spec = RunSpec(
+        method=method_component(name, {}, "the benchmark"),
+        dataset=dataset_component("mnist5k", {"size": options.size}, "the benchmark"),
+        network=network_component(options.network),
+        budget=Budget(epochs=10, batch_size=options.batch, baseline_copies=copies),
+        seed=0,
+    )
+    device = choose_device(options.device)
+    trainer = new_trainer(spec, data, device)
+    trainer.network.train()
+    return Contestant(name, trainer.method.copies, trainer, Stopwatch(device))
+
+
+def measure(contestants: Sequence[Contestant], batch: int, repeats: int) -> None:
+    """Let all take their steps in turn; the first few are not counted."""
+    device = contestants[0].watch.device
+    images = torch.arange(batch, device=device)
+    for repeat in range(WARM_UP + repeats):
+        if repeat == WARM_UP:
+            for each in contestants:
+                each.watch.seconds.clear()
+        for each in contestants:
+            each.step(images)
+            each.step_in_parts(images)
+
+
+def summarise(contestants: Sequence[Contestant], steps_per_epoch: int) -> list[dict[str, Any]]:
+    """Return a row for each learner with the medians of its parts, in milliseconds, and their ratios."""
+    plain = {each.copies: _milliseconds(each, "step") for each in contestants if each.name == "none"}
+    rows = []
+    for each in contestants:
+        per_step = _milliseconds(each, "regulariser") + _milliseconds(each, "after_backward")
+        per_epoch = sum(_milliseconds(each, part) for part in ("start_epoch", "after_epoch", "learned"))
+        step = _milliseconds(each, "step")
+        bookkeeping = per_step + per_epoch / steps_per_epoch
+        pairs = zip(each.watch.seconds["step"], _plain(contestants, each.copies).watch.seconds["step"], strict=True)
+        ratios = sorted(own / other for own, other in pairs)
+        rows.append(
+            {
+                "method": each.name,
+                "copies": each.copies,
+                "step_ms": step,
+                "plain_step_ms": plain[each.copies],
+                "ratio": statistics.median(ratios),
+                "ratio_quartiles": [ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]],
+                "augment_ms": _milliseconds(each, "augment"),
+                "bookkeeping_ms": bookkeeping,
+                "bookkeeping_share": bookkeeping / step,
+            }
+        )
+    return rows
+
+
+def _milliseconds(each: Contestant, part: str) -> float:
+    return 1000 * statistics.median(each.watch.seconds[part])
+
+
+def _plain(contestants: Sequence[Contestant], copies: int) -> Contestant:
+    return next(each for each in contestants if each.name == "none" and each.copies == copies)
+
+
+def show(rows: Sequence[dict[str, Any]], title: str) -> Table:
+    """Build the table for the terminal."""
+    headings = ("method", "copies", "step (ms)", "/ plain step", "quartiles", "images (ms)", "bookkeeping")
+    table = Table(*headings, title=title)
+    for row in rows:
+        low, high = row["ratio_quartiles"]
+        table.add_row(
+            *(row["method"], str(row["copies"]), f"{row['step_ms']:.1f}", f"{row['ratio']:.3f}"),
+            *(f"{low:.3f} to {high:.3f}", f"{row['augment_ms']:.2f}", f"{100 * row['bookkeeping_share']:.2f} %"),
+        )
+    return table
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Cost of a training step of each learner.")
+    parser.add_argument("--network", default="smallnet", help="registered network")
+    parser.add_argument("--size", type=int, default=28, choices=(14, 28), help="side of the digits, pixels")
+    parser.add_argument("--batch", type=int, default=128, help="images in a batch, copies not counted")
+    parser.add_argument("--repeats", type=int, default=20, help="measured steps of each learner")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--threads", type=int, default=1, help="threads on a CPU")
+    parser.add_argument("--out", type=Path, help="JSON file to write")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure, print the table and write the file."""
+    options = parse()
+    torch.set_num_threads(options.threads)
+    dataset = dataset_component("mnist5k", {"size": options.size}, "the benchmark")
+    data = load_dataset(dataset, Path())
+    contestants = [contestant(entry.name, 1, data, options) for entry in methods()]
+    for copies in sorted({each.copies for each in contestants} - {1}):
+        contestants.append(contestant("none", copies, data, options))
+    measure(contestants, options.batch, options.repeats)
+    rows = summarise(contestants, len(data.train) // options.batch)
+    device = contestants[0].watch.device
+    title = f"{options.network}, {options.size}×{options.size}, batch {options.batch}, {describe_device(device)}"
+    Console().print(show(rows, title))
+    if options.out:
+        about = {"device": describe_device(device), "torch": torch.__version__, "python": platform.python_version()}
+        settings = {key: str(value) for key, value in vars(options).items()}
+        write_json(options.out, {"about": about | {"code": code_state()}, "settings": settings, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
