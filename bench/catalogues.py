@@ -1,7 +1,11 @@
-"""The catalogues of methods, data sets and networks."""
+"""The catalogues of methods, data sets and networks.
+
+Each is built once for a set of plug-in files, so that a change of `AUGBENCH_PLUGINS` is seen at once.
+"""
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -9,19 +13,28 @@ from pydantic import AfterValidator
 from augbench.bench.dataset import DatasetOptions, DatasetSource
 from augbench.bench.method import Method
 from augbench.bench.network import NetworkSource
+from augbench.bench.plugins import plugin_files
 from augbench.bench.registry import Catalogue, build_catalogue
 
 
-@cache
 def methods() -> Catalogue[Method[Any]]:
     """Catalogue of the augmentation learners."""
-    return build_catalogue("method", Method, "augbench.methods", "augbench.methods")
+    return _methods(plugin_files())
 
 
 @cache
+def _methods(plugins: tuple[Path, ...]) -> Catalogue[Method[Any]]:
+    return build_catalogue("method", Method, "augbench.methods", "augbench.methods", plugins)
+
+
 def datasets() -> Catalogue[DatasetSource]:
     """Catalogue of the data sets."""
-    return build_catalogue("data set", DatasetSource, "augbench.datasets", "augbench.datasets")  # type: ignore[type-abstract]
+    return _datasets(plugin_files())
+
+
+@cache
+def _datasets(plugins: tuple[Path, ...]) -> Catalogue[DatasetSource]:
+    return build_catalogue("data set", DatasetSource, "augbench.datasets", "augbench.datasets", plugins)  # type: ignore[type-abstract]
 
 
 def dataset_and_options(name: str, settings: Mapping[str, Any]) -> tuple[DatasetSource, DatasetOptions]:
@@ -30,10 +43,14 @@ def dataset_and_options(name: str, settings: Mapping[str, Any]) -> tuple[Dataset
     return target(), target.options_type.model_validate(settings)
 
 
-@cache
 def networks() -> Catalogue[NetworkSource]:
     """Catalogue of the networks."""
-    return build_catalogue("network", NetworkSource, "augbench.bench.networks", "augbench.networks")  # type: ignore[type-abstract]
+    return _networks(plugin_files())
+
+
+@cache
+def _networks(plugins: tuple[Path, ...]) -> Catalogue[NetworkSource]:
+    return build_catalogue("network", NetworkSource, "augbench.bench.networks", "augbench.networks", plugins)  # type: ignore[type-abstract]
 
 
 def _known_network(name: str) -> str:

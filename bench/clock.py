@@ -36,6 +36,12 @@ class Cost:
         finally:
             seconds[name] += self._now() - start
 
+    def forget(self, name: str) -> None:
+        """Set a phase back to nothing, where what was done in it is lost and begins again."""
+        for seconds in self.seconds.values():
+            seconds[name] = 0.0
+        self.image_passes[name] = 0
+
     def _now(self) -> float:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)

@@ -11,6 +11,8 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from augbench.bench.law import PlantedLaw
+
 
 @dataclass(frozen=True)
 class Split:
@@ -45,12 +47,14 @@ class ImageData:
         test: Test images, read once for each evaluation.
         classes: Number of classes.
         provenance: Where the data came from, in words.
+        planted: Law of the transforms that every image went through once, where it is known.
     """
 
     train: Split
     test: Split
     classes: int
     provenance: str
+    planted: PlantedLaw | None = None
 
     @property
     def image_size(self) -> int:
@@ -87,7 +91,7 @@ class DatasetSource(ABC):
         name: The registered name; set by the decorator.
         version: To be raised whenever images, labels or splits change; part of a run's identity.
         title: One line for tables and lists.
-        checksum: Checksum of the source files, `md5:…` or `sha256:…`; part of a run's identity.
+        checksum: Checksum of the source files, `md5:…` or `sha256:…`, where it does not depend on options.
         options_type: The class of its options.
     """
 
@@ -108,6 +112,10 @@ class DatasetSource(ABC):
         Raises:
             UserError: If a file is missing or damaged.
         """
+
+    def source_checksum(self, options: DatasetOptions) -> str:
+        """Return the checksum of the source files, which is part of a run's identity."""
+        return self.checksum
 
     def check(self, options: DatasetOptions, root: Path) -> None:
         """Make sure before any run starts that the data set can be loaded; cheaper checks may override this.

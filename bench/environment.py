@@ -14,6 +14,7 @@ import torch
 
 import augbench
 from augbench.bench.errors import UserError
+from augbench.bench.plugins import describe_plugins
 
 # A launcher passes the command that a person gave on to its workers in this variable.
 COMMAND_VARIABLE = "AUGBENCH_COMMAND"
@@ -65,6 +66,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "platform": platform.platform(),
         "host": platform.node(),
         "packages": {name: _version(name) for name in PACKAGES},
+        **describe_plugins(),
         "device": describe_device(device),
         "device_uuid": str(properties.uuid) if properties is not None else None,
         "threads": torch.get_num_threads(),

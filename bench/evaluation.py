@@ -1,4 +1,4 @@
-"""The one evaluation: probabilities without and with test-time draws, their metrics, and the rotation probe."""
+"""The one evaluation: probabilities without and with test-time draws, metrics, rotation probe, recovered symmetry."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from augbench.bench.clock import Cost
 from augbench.bench.dataset import Split
 from augbench.bench.errors import DivergedError
-from augbench.bench.method import Policy
+from augbench.bench.law import RECOVERY_DRAWS, PlantedLaw, recovery
+from augbench.bench.method import Method, Policy
 from augbench.bench.metrics import score
 from augbench.bench.protocol import Protocol
 from augbench.bench.randomness import generator
@@ -138,3 +139,22 @@ def _accuracy_when_turned(network: nn.Module, test: Split, angle: float) -> floa
     inverse = torch.tensor([[cosine, sine], [-sine, cosine]], device=test.images.device)
     turned = resample(to_unit_interval(test.images), inverse.expand(len(test), 2, 2))
     return (predict(network, turned).argmax(-1) == test.labels).float().mean().item()
+
+
+@torch.no_grad()
+def compare_with_planted(method: Method[Any], law: PlantedLaw | None, protocol: Protocol, seed: int) -> dict[str, Any]:
+    """Compare what a method learned with what was planted; no phase is charged for it, since no image is looked at.
+
+    Returns:
+        `planted`, the name of the law with the coordinates that it changes, and `recovery`, a distance for each
+        coordinate (see `bench/law.py`), which is left out for methods whose images are not those of a map of the plane.
+        Nothing where no law is known.
+    """
+    if law is None:
+        return {}
+    setting = method.setting
+    transforms = method.sample_transforms(RECOVERY_DRAWS, generator(seed, "recovery", setting.device))
+    planted = {"planted": {"law": law.label, "coordinates": law.coordinates}}
+    if transforms is None:
+        return planted
+    return planted | {"recovery": recovery(transforms, law, protocol.space(setting.space.image_size))}

@@ -1,32 +1,30 @@
 """Registration by name of methods, data sets, networks and launchers.
 
-A file in the project's folders or an entry point of an installed package brings them in. The decorator only
-marks a class and a catalogue is built by looking, so that importing a module has no effect on others.
+A file in the project's folders, an entry point of an installed package or a plug-in file brings them in. The decorator
+only marks a class and a catalogue is built by looking, so that importing a module has no effect on others.
 """
 
 import importlib
-import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from augbench.bench.errors import UserError, one_of
+from augbench.bench.foreign import FOREIGN_ERRORS, in_words
+from augbench.bench.plugins import NOTHING_REGISTERED, load_plugin, marked_classes, package_of
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 
-# What importing a stranger's module may end in, apart from being asked to stop.
-FOREIGN_ERRORS = (
-    SystemExit,
-    *(ImportError, SyntaxError, AttributeError, NameError, TypeError, ValueError, LookupError, OSError),
-    *(RuntimeError, ArithmeticError, AssertionError),
-)
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9+-]*")
+OURS = "augbench"
 
 
 def register(name: str) -> Callable[[C], C]:
@@ -37,11 +35,14 @@ def register(name: str) -> Callable[[C], C]:
 
     Raises:
         ValueError: If the name has other characters.
+        TypeError: If the class is derived from nothing, and therefore of no kind that has a catalogue.
     """
     if not NAME_PATTERN.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a table row: use lower-case letters, digits, '+' and '-'.")
 
     def mark(target: C) -> C:
+        if target.__bases__ == (object,):
+            raise TypeError(f"{target.__name__} must derive from Method, DatasetSource, NetworkSource or Launcher.")
         target.name = name  # type: ignore[attr-defined]
         return target
 
@@ -50,22 +51,30 @@ def register(name: str) -> Callable[[C], C]:
 
 @dataclass(frozen=True)
 class Entry(Generic[T]):
-    """A registered class and the module that it comes from."""
+    """A registered class and where it comes from.
+
+    Attributes:
+        name: The registered name.
+        target: The class.
+        origin: Where it stands, module and class or file and class.
+        source: What brought it in: `augbench`, a package with its version, or a plug-in's file name.
+    """
 
     name: str
     target: type[T]
     origin: str
+    source: str = OURS
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A module that could not be imported, and why."""
+    """A module that cannot be used, and why; the reason goes on from the origin."""
 
     origin: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.origin} could not be imported: {self.reason.rstrip('.')}."
+        return f"{self.origin} {self.reason.rstrip('.')}."
 
 
 class Catalogue(Generic[T]):
@@ -83,60 +92,118 @@ class Catalogue(Generic[T]):
         """Return the class registered under a name.
 
         Raises:
-            UserError: If there is none; the text lists the valid names and the modules that could not be imported.
+            UserError: If there is none; the text lists the valid names and the modules that cannot be used.
+        """
+        return self.entry(name).target
+
+    def entry(self, name: str) -> Entry[T]:
+        """Return the entry of a name.
+
+        Raises:
+            UserError: As `get`.
         """
         if name in self.entries:
-            return self.entries[name].target
+            return self.entries[name]
         more = f"`augbench list {self.kind.replace(' ', '')}s` shows all."
         raise UserError(" ".join([one_of(self.kind, name, self.entries), *map(str, self.broken), more]))
 
+    @contextmanager
+    def holding(self, entry: Entry[T]) -> Iterator[None]:
+        """List an entry for the length of the block, in place of one that has its name."""
+        before = self.entries.copy()
+        self.entries[entry.name] = entry
+        try:
+            yield
+        finally:
+            self.entries.clear()
+            self.entries.update(before)
 
-def build_catalogue(kind: str, base: type[T], package: str, group: str) -> Catalogue[T]:
-    """Look for registered subclasses of `base` in a package of ours and in the entry points of others.
+
+def build_catalogue(kind: str, base: type[T], package: str, group: str, plugins: Sequence[Path] = ()) -> Catalogue[T]:
+    """Look for registered subclasses of `base` in a package of ours, in the entry points of others and in plug-ins.
+
+    Args:
+        kind: What is looked for, as messages call it.
+        base: Its base class.
+        package: Name of our package.
+        group: Name of the entry-point group.
+        plugins: Absolute paths of plug-in files.
 
     Raises:
         UserError: If two classes have one name; the text names both places.
     """
     entries: dict[str, Entry[T]] = {}
     broken: list[Broken] = []
-    for origin, load in _origins(package, group):
-        loaded = _load(origin, load)
+    for place in (*_modules(package), *_entry_points(group, base), *map(_plugin, plugins)):
+        loaded = _load(place)
         if isinstance(loaded, Broken):
             broken.append(loaded)
             continue
         for target in _registered_classes(loaded, base):
-            entry = Entry(vars(target)["name"], target, f"{target.__module__}.{target.__qualname__}")
+            entry = Entry(vars(target)["name"], target, place.origin_of(target), place.source)
             other = entries.setdefault(entry.name, entry)
             if other.target is not target:
                 raise UserError(
                     f"Two {kind}s are called {entry.name!r}: {other.origin} and {entry.origin}. "
-                    "Rename one of them or uninstall the package that it comes from."
+                    "Rename one of them, or leave out the plug-in or package that it comes from."
                 )
     return Catalogue(kind, entries, tuple(broken))
 
 
-def _origins(package: str, group: str) -> list[tuple[str, Callable[[], object]]]:
-    """Where to look, each with what loads it: modules of ours, then entry points (a module or a class)."""
+@dataclass(frozen=True)
+class _Place:
+    """Where to look: what it is called and what loads it, a module, a class or the reason why it is broken."""
+
+    origin: str
+    source: str
+    load: Callable[[], object]
+    path: Path | None = None
+
+    def origin_of(self, target: type[Any]) -> str:
+        """Say where a class stands."""
+        if self.path is not None:
+            return f"{target.__qualname__} in {self.path}"
+        inside = f"{target.__module__}.{target.__qualname__}"
+        return inside if self.source == OURS else f"{inside} of {self.source}"
+
+
+def _modules(package: str) -> list[_Place]:
     folder = importlib.import_module(package).__path__
     names = [f"{package}.{module.name}" for module in pkgutil.iter_modules(folder)]
-    built_in: list[tuple[str, Callable[[], object]]] = [
-        (name, partial(importlib.import_module, name)) for name in names
-    ]
-    return built_in + [(point.value, point.load) for point in sorted(entry_points(group=group))]
+    return [_Place(name, OURS, partial(importlib.import_module, name)) for name in names]
 
 
-def _load(origin: str, load: Callable[[], object]) -> object:
+def _entry_points(group: str, base: type[Any]) -> list[_Place]:
+    def load(point: EntryPoint) -> object:
+        loaded = point.load()
+        return loaded if _registered_classes(loaded, base) else Broken(origin(point), NOTHING_REGISTERED)
+
+    def origin(point: EntryPoint) -> str:
+        return f"{point.value} of {package_of(point)}"
+
+    points = sorted(entry_points(group=group))
+    return [_Place(origin(point), package_of(point), partial(load, point)) for point in points]
+
+
+def _plugin(path: Path) -> _Place:
+    def load() -> object:
+        plugin = load_plugin(path)
+        return plugin.module or Broken(str(path), plugin.problem)
+
+    return _Place(str(path), f"plug-in {path.name}", load, path)
+
+
+def _load(place: _Place) -> object:
     try:
-        return load()
+        return place.load()
     except FOREIGN_ERRORS as error:
-        return Broken(origin, f"{type(error).__name__}: {error}")
+        return Broken(place.origin, f"could not be imported: {in_words(error)}")
 
 
 def _registered_classes(loaded: object, base: type[T]) -> list[type[T]]:
     """Classes that carry the decorator's mark: the loaded one, or those of a module itself (not those it imports)."""
     if isinstance(loaded, ModuleType):
-        found: list[Any] = [member for _, member in inspect.getmembers(loaded, inspect.isclass)]
-        members = [member for member in found if member.__module__ == loaded.__name__]
+        members = marked_classes(loaded)
     else:
-        members = [loaded] if isinstance(loaded, type) else []
-    return [member for member in members if issubclass(member, base) and "name" in vars(member)]
+        members = [loaded] if isinstance(loaded, type) and "name" in vars(loaded) else []
+    return [member for member in members if issubclass(member, base)]

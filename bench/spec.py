@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic_core import to_jsonable_python
 
-from augbench.bench.catalogues import datasets, methods, networks
+from augbench.bench.catalogues import dataset_and_options, datasets, methods, networks
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import PROTOCOL_VERSION, Budget, Protocol
 
@@ -106,7 +106,8 @@ def dataset_component(name: str, settings: Mapping[str, Any], where: str) -> Com
     """
     target = datasets().get(name)
     component = _component(name, target.version, target.options_type, settings, where)
-    return component.model_copy(update={"checksum": target.checksum})
+    source, options = dataset_and_options(name, component.all_settings)
+    return component.model_copy(update={"checksum": source.source_checksum(options)})
 
 
 def network_component(name: str) -> Component:

@@ -118,7 +118,11 @@ class Trainer:
             observer.during_search(self)
 
         train, validation = split_off_validation(self.data.train, VALIDATION_SHARE, VALIDATION_SEED)
-        with self.cost.phase("search"):
+        # Networks of a search start, and drop out, from a stream of their own: the same if it is begun again.
+        self.cost.forget("search")
+        forked = torch.random.fork_rng([self.device] if self.device.type == "cuda" else [])
+        with self.cost.phase("search"), forked:
+            torch.manual_seed(derived_seed(self.spec.seed, "networks of the search"))
             problem = SearchProblem(
                 train=train,
                 validation=validation,

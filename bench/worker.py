@@ -21,7 +21,7 @@ from augbench.bench.catalogues import dataset_and_options
 from augbench.bench.dataset import ImageData
 from augbench.bench.environment import choose_device, describe_environment
 from augbench.bench.errors import CannotGoOnError, UserError
-from augbench.bench.evaluation import evaluate, rotation_probe, summarise
+from augbench.bench.evaluation import compare_with_planted, evaluate, rotation_probe, summarise
 from augbench.bench.files import atomic_write, read_json, write_json, write_torch
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.run_folder import BusyError, RunFolder, RunState
@@ -189,6 +189,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "test_images": len(test),
         "data": trainer.data.provenance,
         "attempts": execution.attempt,
+        **compare_with_planted(trainer.method, trainer.data.planted, spec.protocol, spec.seed),
     }
     write_json(folder.path / "result.json", result)
     folder.checkpoint.unlink(missing_ok=True)

@@ -1,5 +1,7 @@
 """Augerino: widths of uniform laws over six Lie-algebra generators, pushed up by a norm reward."""
 
+from typing import TypeVar
+
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -12,41 +14,48 @@ from augbench.bench.space import resample, to_unit_interval
 GENERATORS = ("x-translation", "y-translation", "rotation", "uniform-scale", "stretch", "symmetric-shear")
 
 
-class AugerinoHyperparameters(Hyperparameters):
-    """Hyperparameters of Augerino."""
+class WidthHyperparameters(Hyperparameters):
+    """Hyperparameters of every learner of widths."""
 
-    regularisation: float = Field(0.05, ge=0, le=10, description="weight λ of the norm reward")
     learning_rate: float = Field(0.01, gt=0, le=1, description="rate of Adam for the widths")
     initial_width: float = Field(0.0067, gt=0, lt=10, description="full width of every uniform law at the start")
     initial_rotation_width: float = Field(1.313, gt=0, lt=10, description="the same for the rotation, in radians")
     translation_scale: float = Field(0.1, gt=0, le=1, description="factor on both translations, half images per unit")
+
+
+class AugerinoHyperparameters(WidthHyperparameters):
+    """Hyperparameters of Augerino."""
+
+    regularisation: float = Field(0.05, ge=0, le=10, description="weight λ of the norm reward")
     cut_off: float = Field(10.0, gt=0, description="the reward stops as soon as any width reaches this")
 
 
-@register("augerino")
-class Augerino(Method[AugerinoHyperparameters]):
+W = TypeVar("W", bound=WidthHyperparameters)
+
+PARAMETRISATION_DEVIATIONS: tuple[str, ...] = (
+    "Learns in its own space, the six generators of the authors' code, and not in the shared one. Widths start "
+    "where the authors' script for rotated digits has them: softplus(1) for the rotation, softplus(−5) otherwise.",
+    "Images are resampled before they are normalised, black outside, with align_corners=False, as for every other "
+    "method here; the authors' code resamples normalised images, with align_corners=True.",
+    "One copy of each image in training, as in the authors' code, unless the budget asks for more.",
+    "Test-time augmentation averages probabilities, as for every other method; the authors' code averages "
+    "log-probabilities.",
+    "The widths have a learning rate of their own; the authors' code shares the network's.",
+)
+
+
+class LearnedWidths(Method[W]):
     """Learns the full width w of a uniform law U[−w/2, w/2] for each generator by reparametrisation.
 
-    A draw is one matrix exponential of the weighted sum of the generators; the objective is the loss − λ‖w‖₂.
+    A draw is one matrix exponential of the weighted sum of the generators, and w = softplus(raw width). What pushes the
+    widths up is left to the subclasses.
     """
 
-    title = "uniform law over six generators, norm reward"
-    paper = "Benton et al., Learning Invariances in Neural Networks from Training Data (NeurIPS 2020)"
-    deviations = (
-        "Learns in its own space, the six generators of the authors' code, and not in the shared one. Widths start "
-        "where the authors' script for rotated digits has them: softplus(1) for the rotation, softplus(−5) otherwise.",
-        "Resampling with align_corners=False, as for every other method here; the authors' code uses True.",
-        "Test-time augmentation averages probabilities, as for every other method; the authors' code averages "
-        "log-probabilities.",
-        "The widths have a learning rate of their own; the authors' code shares the network's.",
-    )
-    hyperparameters_type = AugerinoHyperparameters
-
-    def __init__(self, hyperparameters: AugerinoHyperparameters, setting: Setting) -> None:
+    def __init__(self, hyperparameters: W, setting: Setting) -> None:
         super().__init__(hyperparameters, setting)
         width = torch.full((len(GENERATORS),), hyperparameters.initial_width, device=setting.device)
         width[GENERATORS.index("rotation")] = hyperparameters.initial_rotation_width
-        self.raw_width = width.expm1().log().requires_grad_()  # the inverse of softplus
+        self.raw_width = inverse_softplus(width).requires_grad_()
         self.generators = _generators(hyperparameters.translation_scale, setting.device)
         self.learnable = {"raw_width": self.raw_width}
         self.optimizers = {"widths": torch.optim.Adam([self.raw_width], lr=hyperparameters.learning_rate)}
@@ -71,12 +80,6 @@ class Augerino(Method[AugerinoHyperparameters]):
         matrices: Tensor = torch.linalg.matrix_exp(sums)[:, :2]
         return matrices
 
-    def regulariser(self) -> Tensor:
-        """Norm reward −λ‖w‖₂, switched off while any width is at the cut-off or above."""
-        within = (self.width.detach() < self.hyperparameters.cut_off).all()
-        reward: Tensor = self.hyperparameters.regularisation * self.width.norm() * within
-        return -reward
-
     def after_backward(self, losses: Tensor, copies: Copies) -> None:
         """Step the widths."""
         self.optimizers["widths"].step()
@@ -96,6 +99,27 @@ class Augerino(Method[AugerinoHyperparameters]):
         scale["y-translation"] = self.hyperparameters.translation_scale
         widths = zip(GENERATORS, self.width.tolist(), strict=True)
         return {f"range/{name}": scale.get(name, 1.0) * width / 2 for name, width in widths}
+
+
+@register("augerino")
+class Augerino(LearnedWidths[AugerinoHyperparameters]):
+    """Learns widths of uniform laws over six generators of affine maps; the objective is the loss − λ‖w‖₂."""
+
+    title = "uniform law over six generators, norm reward"
+    paper = "Benton et al., Learning Invariances in Neural Networks from Training Data (NeurIPS 2020)"
+    deviations = PARAMETRISATION_DEVIATIONS
+    hyperparameters_type = AugerinoHyperparameters
+
+    def regulariser(self) -> Tensor:
+        """Norm reward −λ‖w‖₂, switched off while any width is at the cut-off or above."""
+        within = (self.width.detach() < self.hyperparameters.cut_off).all()
+        reward: Tensor = self.hyperparameters.regularisation * self.width.norm() * within
+        return -reward
+
+
+def inverse_softplus(width: Tensor) -> Tensor:
+    """Solve w = log(1 + eʳ) for r; widths must be positive."""
+    return torch.where(width > 20, width, width.expm1().log())  # torch's softplus is the identity above 20
 
 
 def _generators(translation_scale: float, device: torch.device) -> Tensor:

@@ -1,5 +1,7 @@
 """SCALE: stochastic compositional augmentation learning by transformed risk minimisation."""
 
+from typing import TypeVar
+
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
@@ -13,45 +15,50 @@ from augbench.methods.scale_regulariser import parameter_free_divergence, parame
 SMALLEST_MARGIN = 1e-6
 
 
-class ScaleHyperparameters(Hyperparameters):
-    """Hyperparameters of SCALE; defaults are the paper's where it states them."""
+class DistributionHyperparameters(Hyperparameters):
+    """Hyperparameters of every learner of (π, α); defaults are SCALE's where its paper states them."""
 
     copies: int = Field(4, ge=1, le=64, description="augmented copies M of each image in a batch")
     estimator: Estimator = Field("pooled", description="estimator of the gradient of the probabilities π")
-    regularisation: float = Field(0.006, ge=0, le=10, description="weight λ_reg of the PAC-Bayes regulariser")
     learning_rate: float = Field(0.001, gt=0, le=1, description="rate for π and α in the first epoch; falls to 0")
     joint_share: float = Field(1.0, gt=0, le=1, description="share of the epochs, from the first, in which π, α learn")
     initial_range: float = Field(0.1, gt=0, le=0.69, description="range α of every continuous block at the start")
-    prior: float = Field(0.01, gt=0, lt=1, description="β: the prior leaves a block out with this probability")
     clamp: float = Field(0.4, ge=0, lt=1, description="π is kept in [c, 1−c]; c falls from this over 7 to 0")
 
     @model_validator(mode="after")
-    def _enough_copies(self) -> "ScaleHyperparameters":
+    def _enough_copies(self) -> "DistributionHyperparameters":
         if self.estimator == "rloo" and self.copies < 2:
             raise ValueError("the estimator 'rloo' needs copies of at least 2")
         return self
 
 
-@register("scale")
-class Scale(SharedSpaceMethod[ScaleHyperparameters]):
+class ScaleHyperparameters(DistributionHyperparameters):
+    """Hyperparameters of SCALE."""
+
+    regularisation: float = Field(0.006, ge=0, le=10, description="weight λ_reg of the PAC-Bayes regulariser")
+    prior: float = Field(0.01, gt=0, lt=1, description="β: the prior leaves a block out with this probability")
+
+
+D = TypeVar("D", bound=DistributionHyperparameters)
+
+PARAMETRISATION_DEVIATIONS: tuple[str, ...] = (
+    "The paper's estimator for π, read literally, takes an empty group's mean as zero and is biased towards ½; "
+    "the default pools the groups over the mini-batch (`per-image-zero` is the literal reading).",
+    "The paper states neither the maxima A nor the support of the crop: the shared space decides both.",
+    "α keeps a floor of A/1000, since SCALE's regulariser diverges at 0.",
+    "A block about which a mini-batch says nothing keeps its π in that step.",
+    "The paper states no learning rate for α; it is that of π.",
+)
+
+
+class LearnedDistribution(SharedSpaceMethod[D]):
     """Learns the probability π of every block and the range α of every continuous one, along with the network.
 
-    The objective is the mean loss over the copies + λ_reg·Reg(π, α) (theorem 3.1). α is reparametrised, π has an
-    estimator of its own, and both take the projected gradient steps of algorithm 1.
+    α is reparametrised, π has an estimator of its own, and both take the projected gradient steps of algorithm 1. What
+    the loss is regularised with is left to the subclasses.
     """
 
-    title = "probabilities and ranges of seven blocks, PAC-Bayes regulariser"
-    paper = "Learning Augmentation Distributions using Transformed Risk Minimization (TMLR 2023)"
-    deviations = (
-        "The paper's estimator for π, read literally, takes an empty group's mean as zero and is biased towards ½; "
-        "the default pools the groups over the mini-batch (`per-image-zero` is the literal reading).",
-        "The paper states neither the maxima A nor the support of the crop: the shared space decides both.",
-        "α keeps a floor of A/1000, since the regulariser diverges at 0.",
-        "A block about which a mini-batch says nothing keeps its π in that step.",
-    )
-    hyperparameters_type = ScaleHyperparameters
-
-    def __init__(self, hyperparameters: ScaleHyperparameters, setting: Setting) -> None:
+    def __init__(self, hyperparameters: D, setting: Setting) -> None:
         super().__init__(hyperparameters, setting)
         device, space = setting.device, setting.space
         self.maxima, self.supports = space.maxima(device), space.supports(device)
@@ -81,15 +88,16 @@ class Scale(SharedSpaceMethod[ScaleHyperparameters]):
         ranges = self.ranges if self.rate > 0 else self.ranges.detach()
         return self.setting.space.sample(count, self.probabilities, ranges, generator)
 
-    def regulariser(self) -> Tensor | None:
-        """λ_reg·Reg(π, α), with gradients for both."""
-        if self.rate == 0:
-            return None
-        prior, continuous = self.hyperparameters.prior, len(self.ranges)
+    def divergence(self, prior: float) -> Tensor:
+        """Reg(π, α) of theorem 3.1, with gradients for both.
+
+        Args:
+            prior: β in (0, 1).
+        """
+        continuous = len(self.ranges)
         first, rest = self.probabilities[:continuous], self.probabilities[continuous:]
-        divergence = parametric_divergence(first, self.ranges, self.maxima, prior).sum()
-        divergence = divergence + parameter_free_divergence(rest, self.supports, prior).sum()
-        return self.hyperparameters.regularisation * divergence
+        parametric = parametric_divergence(first, self.ranges, self.maxima, prior).sum()
+        return parametric + parameter_free_divergence(rest, self.supports, prior).sum()
 
     @torch.no_grad()
     def after_backward(self, losses: Tensor, copies: Copies) -> None:
@@ -114,6 +122,22 @@ class Scale(SharedSpaceMethod[ScaleHyperparameters]):
         continuous = [block for block in blocks if block.maximum is not None]
         ranges = zip(continuous, self.ranges.tolist(), strict=True)
         return numbers | {f"range/{block.name}": value for block, value in ranges}
+
+
+@register("scale")
+class Scale(LearnedDistribution[ScaleHyperparameters]):
+    """Learns probabilities π and ranges α; the objective is the loss + λ_reg·Reg(π, α) (theorem 3.1)."""
+
+    title = "probabilities and ranges of seven blocks, PAC-Bayes regulariser"
+    paper = "Learning Augmentation Distributions using Transformed Risk Minimization (TMLR 2023)"
+    deviations = PARAMETRISATION_DEVIATIONS
+    hyperparameters_type = ScaleHyperparameters
+
+    def regulariser(self) -> Tensor | None:
+        """λ_reg·Reg(π, α), with gradients for both."""
+        if self.rate == 0:
+            return None
+        return self.hyperparameters.regularisation * self.divergence(self.hyperparameters.prior)
 
 
 def _gradient(tensor: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from augbench.results.frame import Runs
 
 NOTHING = "–"
 SEVERAL_DEVICES = "several devices"
+RECOVERY_DIGITS = 3  # chance alone moves a distance by about 0.002
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,28 @@ class Column:
         metric: Machine-readable name, as in the CSV file.
         draws: Number of test-time draws, None where that is no question.
         unit: Unit of the raw number behind a cell.
-        brief: Whether the terminal shows it too, which has room for few.
+        rank: Which columns the terminal shows first, which has room for few: 1 before 2, 0 never unless asked.
     """
 
     heading: str
     metric: str
     draws: int | None
     unit: str
-    brief: bool = True
+    rank: int = 0
+
+
+OF_THE_MAXIMUM = "share of the maximum"
+RECOVERY_COLUMNS = (
+    Column("Recovery error, planted", "recovery_error_planted", None, OF_THE_MAXIMUM, rank=3),
+    Column("Recovery error, all", "recovery_error", None, OF_THE_MAXIMUM),
+)
+RECOVERY_DEFINITION = (
+    "Recovery error: distance of the learned transforms from the planted ones, 0 is exact. In each coordinate (turn, "
+    "x- and y-scale, x-shear, flip, x- and y-shift) it is the 1-Wasserstein distance of the two laws as a share of the "
+    "coordinate's maximum. Planted: mean over the coordinates that the planted law changes, so what was missed. All: "
+    "mean over all seven, so also what was found besides, such as symmetries that the images had before. Chance alone "
+    "gives about 0.002."
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,7 @@ class Table:
     """A table of any text; what writes it in a format escapes it.
 
     Attributes:
+        name: What a document refers to it by.
         title: One line.
         notes: What a reader must know of these runs: splits, devices, what ± is, what is missing.
         definitions: What the columns mean.
@@ -77,6 +93,7 @@ class Table:
         rows: Rows, grouped by data set.
     """
 
+    name: str
     title: str
     notes: tuple[str, ...]
     definitions: tuple[str, ...]
@@ -96,30 +113,33 @@ def comparison_table(runs: Runs) -> Table:
         UserError: If no run is finished.
     """
     finished = runs.finished()
-    columns = _columns(sorted(int(draws) for draws in runs.scores["draws"].unique()))
+    columns = _columns(sorted(int(draws) for draws in runs.scores["draws"].unique()), finished)
     rows: list[Row] = []
     for _, group in finished.groupby("comparison", sort=False):
         by_label = group.groupby("label", sort=False)
-        digits = _accuracy_digits(int(group["test_images"].iloc[0]))
+        digits = accuracy_digits(group)
         rows += _mark_best([_row(runs, group, inside, columns, digits) for _, inside in by_label], columns, digits)
-    notes, definitions = _notes(runs, finished), _definitions(finished, columns)
-    return Table("Comparison of augmentation learners", notes, definitions, columns, tuple(rows))
+    notes, definitions = run_notes(runs, finished), _definitions(finished, columns)
+    return Table("comparison", "Comparison of augmentation learners", notes, definitions, columns, tuple(rows))
 
 
-def _columns(draws: Sequence[int]) -> tuple[Column, ...]:
-    ends = (0, draws[-1] if draws else 0)
-    accuracy = [Column(f"Accuracy{_with(count)} (%)", "accuracy", count, "share", count in ends) for count in draws]
+def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]:
+    ranks = {draws[-1]: 2, 0: 1} if draws else {}
     columns = [
-        *accuracy,
-        Column("NLL", "nll", 0, "nats", brief=False),
-        Column("Brier", "brier", 0, "squared distance", brief=False),
+        *(Column(f"Accuracy{_with(n)} (%)", "accuracy", n, "share", ranks.get(n, 0)) for n in draws),
+        Column("NLL", "nll", 0, "nats"),
+        Column("Brier", "brier", 0, "squared distance"),
+        Column("ECE", "ece", 0, "share", rank=6),
     ]
-    columns.append(Column("ECE", "ece", 0, "share"))
     if draws and draws[-1] > 0:
-        columns.append(Column(f"ECE{_with(draws[-1])}", "ece", draws[-1], "share", brief=False))
-    columns.append(Column("Training (s)", "training_seconds", None, "seconds"))
-    columns.append(Column("Time / none", "time_ratio", None, "ratio"))
-    columns.append(Column("Image passes", "training_image_passes", None, "images"))
+        columns.append(Column(f"ECE{_with(draws[-1])}", "ece", draws[-1], "share"))
+    columns += [column for column in RECOVERY_COLUMNS if finished[column.metric].notna().any()]
+    if (finished["seconds_search"] > 0).any():
+        columns.append(Column("Search (s)", "search_seconds", None, "seconds"))
+    columns.append(Column("Training (s)", "training_seconds", None, "seconds", rank=4))
+    columns.append(Column("Evaluation (s)", "evaluation_seconds", None, "seconds"))
+    columns.append(Column("Time / none", "time_ratio", None, "ratio", rank=5))
+    columns.append(Column("Image passes", "training_image_passes", None, "images", rank=7))
     return tuple(columns)
 
 
@@ -134,7 +154,7 @@ def _row(runs: Runs, group: pd.DataFrame, inside: pd.DataFrame, columns: Sequenc
     scores = runs.scores[runs.scores["folder"].isin(inside["folder"])]
     seeds = int(group.groupby("label")["seed"].nunique().max())
     cells = [
-        _cost_cell(group, inside, column) if column.draws is None else _score_cell(scores, column, digits)
+        _other_cell(group, inside, column) if column.draws is None else _score_cell(scores, column, digits)
         for column in columns
     ]
     return Row(
@@ -145,29 +165,34 @@ def _row(runs: Runs, group: pd.DataFrame, inside: pd.DataFrame, columns: Sequenc
         protocol=str(first["protocol"]),
         label=str(first["label"]),
         device=devices[0] if len(devices) == 1 else SEVERAL_DEVICES,
-        cells=tuple(_count_seeds(cell, seeds) for cell in cells),
+        cells=tuple(replace(cell, text=cell.text + missing_seeds(cell, seeds)) for cell in cells),
     )
 
 
-def _accuracy_digits(test_images: int) -> int:
+def accuracy_digits(group: pd.DataFrame) -> int:
     """Digits of a percentage that the test images can tell apart: 1 for 1,000 of them, 2 for 10,000."""
-    return max(1, math.ceil(math.log10(test_images)) - 2)
+    return max(1, math.ceil(math.log10(group["test_images"].iloc[0])) - 2)
 
 
 def _score_cell(scores: pd.DataFrame, column: Column, digits: int) -> Cell:
     values = scores.loc[(scores["draws"] == column.draws) & (scores["metric"] == column.metric), "value"]
     is_accuracy = column.metric == "accuracy"
-    return _cell(values, 100 if is_accuracy else 1, digits if is_accuracy else 3)
+    return mean_cell(values, 100 if is_accuracy else 1, digits if is_accuracy else 3)
 
 
-def _count_seeds(cell: Cell, seeds: int) -> Cell:
-    """Say so where a cell averages over fewer seeds than the data set has."""
-    if cell.mean is None or cell.count == seeds:
-        return cell
-    return replace(cell, text=f"{cell.text} ({cell.count}/{seeds} seeds)")
+def missing_seeds(cell: Cell, seeds: int) -> str:
+    """Say so, as something to append, where a cell averages over fewer seeds than the data set has."""
+    return "" if cell.mean is None or cell.count == seeds else f" ({cell.count}/{seeds} seeds)"
 
 
-def _cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
+def mean_cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
+    """Average over seeds.
+
+    Args:
+        values: One for each seed.
+        factor: What to multiply by in the text, 100 for percentages.
+        digits: Decimals in the text.
+    """
     if values.empty:
         return Cell(NOTHING)
     mean, deviation = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
@@ -175,16 +200,21 @@ def _cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
     return Cell(text, mean, deviation, len(values))
 
 
-def _cost_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
+def _other_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
+    if column in RECOVERY_COLUMNS:
+        return mean_cell(inside[column.metric].dropna().astype(float), 1, RECOVERY_DIGITS)
     if column.metric == "training_image_passes":
-        cell = _cell(inside["image_passes_training"].astype(float), 1, 0)
+        cell = mean_cell(inside["image_passes_training"].astype(float), 1, 0)
         return replace(cell, text=f"{cell.mean:,.0f}")
     # Seconds of different devices say nothing about one another and are never averaged.
     if inside["device"].nunique() > 1 or inside["seconds_training"].isna().any():
-        return Cell(SEVERAL_DEVICES if column.metric == "training_seconds" else NOTHING)
+        return Cell(NOTHING if column.metric == "time_ratio" else SEVERAL_DEVICES)
     if column.metric == "time_ratio":
         return _ratio_cell(group, inside)
-    cell = _cell(inside["seconds_training"], 1, 1 if inside["seconds_training"].mean() < 10 else 0)
+    seconds = inside[f"seconds_{column.metric.removesuffix('_seconds')}"]
+    if column.metric == "search_seconds" and not seconds.any():
+        return Cell(NOTHING)
+    cell = mean_cell(seconds, 1, 1 if seconds.mean() < 10 else 0)
     alone = group["device"].nunique() == 1
     return cell if alone else replace(cell, text=f"{cell.text} ({inside['device'].iloc[0]})")
 
@@ -220,7 +250,8 @@ def _mark_column(cells: list[Cell], seeds: int, digits: int) -> list[Cell]:
     return [replace(cell, best=value == max(rated) >= 0) for cell, value in zip(cells, rated, strict=True)]
 
 
-def _notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
+def run_notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
+    """Say what a reader must know of these runs: splits, devices, what ± is, settings, what is missing."""
     groups = [(str(name), group) for name, group in finished.groupby("comparison", sort=False)]
     counts = pd.Series([group.groupby("label")["seed"].nunique().max() for _, group in groups])
     return (
@@ -255,16 +286,23 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
         f" With {' or '.join(draws)} draws: class probabilities averaged over so many test-time draws from the "
         f"method's policy, mean of {repeats} repeats; {NOTHING} for methods without a policy to draw from."
     )
+    phases = ", ".join(column.heading.removesuffix(" (s)") for column in columns if column.unit == "seconds")
     return (
         "Accuracy: share of test images whose most probable class is right, after the last epoch."
         + (with_draws if draws else ""),
         "NLL: mean negative log-likelihood, nats. Brier: mean squared distance to the one-hot label, 0 to 2. "
         f"ECE: expected calibration error of the top label, {bins} equal-width bins, mean absolute gap, 0 to 1.",
-        "Training: wall-clock seconds of the training phase, beside whatever else the machine did. Time / none: "
+        *_recovery_definitions(columns),
+        f"{phases}: wall-clock seconds of these phases, beside whatever else the machine did. Time / none: "
         "seconds of search and training as a multiple of those of none with the same data, network, budget and device; "
         "compilation and evaluation are not counted. Image passes: images through the network in training, forwards.",
         "Bold: highest mean accuracy, as shown, among the methods with all seeds; that is no test of significance.",
     )
+
+
+def _recovery_definitions(columns: Sequence[Column]) -> list[str]:
+    """Say what a recovery error is, where the table has one."""
+    return [RECOVERY_DEFINITION] if set(columns) & set(RECOVERY_COLUMNS) else []
 
 
 def _descriptions(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:

@@ -11,10 +11,11 @@ import pandas as pd
 
 from augbench.bench.clock import PHASES
 from augbench.bench.errors import UserError
+from augbench.bench.law import PlantedLaw, recovery_error
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState, run_folders
-from augbench.bench.spec import brief
+from augbench.bench.spec import RunSpec, brief
 from augbench.results.labels import RunLabels, label_runs, method_rank, same_run_key
-from augbench.results.record import Record, read_record
+from augbench.results.record import Record, Result, read_record
 
 KEYS = ("folder", "comparison", "label", "method", "seed")
 """Columns that every frame has: they say which run a row belongs to."""
@@ -32,13 +33,17 @@ class Runs:
             `test_images`; `seconds_<phase>` (NaN for a run that went on on another device) and
             `image_passes_<phase>` for each of `PHASES`; and the decisions of the protocol that tables and figures
             quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation` (radians), `maximum_log_scale`,
-            `maximum_shear`. Results are NaN or None for runs that are not done.
+            `maximum_shear`. Where a law was planted: `law`, its name; `recovery_error` over all coordinates and
+            `recovery_error_planted` over those that it changes; `law_comparison` and `law_label`, what `comparison`
+            and `label` would be if no law told the data sets apart. Results are NaN or None for runs that are not done.
         scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
         trajectories: Runs × `epoch` (from 1) × `quantity`: `value`. Quantities are `loss`, `accuracy` in [0, 1]
             and the learned numbers `probability/<block>` and `range/<block>`. Runs under way are in it.
         learned: Finished runs × `quantity`: `value` at the end of training.
         probe: Finished runs × `degrees`: `accuracy` in [0, 1] on test images turned by so much.
         reliability: Finished runs × `bin` (from 0): `count`, mean `confidence` and `accuracy`, NaN in empty bins.
+        recovery: Finished runs on planted data × `coordinate`: `distance` of the learned law from the planted one,
+            and `planted`, whether the law changes the coordinate.
         damaged: What is wrong with folders that were left out.
     """
 
@@ -49,6 +54,7 @@ class Runs:
     learned: pd.DataFrame
     probe: pd.DataFrame
     reliability: pd.DataFrame
+    recovery: pd.DataFrame
     damaged: tuple[str, ...] = ()
 
     @property
@@ -98,16 +104,28 @@ def load_runs(root: Path, *, skip_damaged: bool = False) -> Runs:
     records, damaged = _read_all(run_folders(root), skip_damaged=skip_damaged)
     labels = label_runs([record.spec for record in records])
     ordered = sorted(zip(records, labels, strict=True), key=lambda pair: _order(*pair))
+    without_law = label_runs([_without_law(record.spec) for record, _ in ordered])
     return Runs(
         root=root,
-        runs=_frame([_run_row(*pair) for pair in ordered], _RUN_COLUMNS),
+        runs=_frame([_run_row(*pair, bare) for pair, bare in zip(ordered, without_law, strict=True)], _RUN_COLUMNS),
         scores=_frame(_rows(ordered, _scores), ("draws", "metric", "value", "sd_repeats")),
         trajectories=_frame(_rows(ordered, _trajectory), ("epoch", "quantity", "value")),
         learned=_frame(_rows(ordered, _learned), ("quantity", "value")),
         probe=_frame(_rows(ordered, _probe), ("degrees", "accuracy")),
         reliability=_frame(_rows(ordered, _reliability), ("bin", "count", "confidence", "accuracy")),
+        recovery=_frame(_rows(ordered, _recovery), ("coordinate", "distance", "planted")),
         damaged=damaged,
     )
+
+
+def _without_law(spec: RunSpec) -> RunSpec:
+    """Take the planted law out of the data set's options, so that runs can be named and grouped across laws."""
+    dataset, law = spec.dataset, PlantedLaw.model_fields
+    kept = {
+        "settings": {name: value for name, value in dataset.settings.items() if name not in law},
+        "defaults": {name: value for name, value in dataset.defaults.items() if name not in law},
+    }
+    return spec.model_copy(update={"dataset": dataset.model_copy(update=kept)})
 
 
 def _read_all(folders: Sequence[RunFolder], *, skip_damaged: bool) -> tuple[list[Record], tuple[str, ...]]:
@@ -149,10 +167,12 @@ _PROTOCOL_COLUMNS = (
     *("calibration_bins", "test_time_repeats"),
     *("maximum_rotation", "maximum_log_scale", "maximum_shear"),
 )
+_PLANTED_COLUMNS = ("law", "recovery_error", "recovery_error_planted", "law_comparison", "law_label")
 _RUN_COLUMNS = (
     *("identity", "state", "dataset", "dataset_label", "settings", "network", "budget", "protocol"),
     *_RESULT_COLUMNS,
     *_PROTOCOL_COLUMNS,
+    *_PLANTED_COLUMNS,
 )
 
 
@@ -166,7 +186,7 @@ def _keys(record: Record, labels: RunLabels) -> dict[str, Any]:
     return dict(zip(KEYS, (name, labels.comparison, labels.label, spec.method.name, spec.seed), strict=True))
 
 
-def _run_row(record: Record, labels: RunLabels) -> dict[str, Any]:
+def _run_row(record: Record, labels: RunLabels, without_law: RunLabels) -> dict[str, Any]:
     spec = record.spec
     row = _keys(record, labels) | {"identity": spec.identity, "state": record.state.value, "dataset": spec.dataset.name}
     row |= {"dataset_label": labels.dataset, "network": labels.network}
@@ -181,7 +201,17 @@ def _run_row(record: Record, labels: RunLabels) -> dict[str, Any]:
         seconds = next(iter(result.seconds.values())) if len(result.seconds) == 1 else {}
         row |= {f"seconds_{phase}": seconds.get(phase, math.nan) for phase in PHASES}
         row |= {f"image_passes_{phase}": result.image_passes.get(phase, 0) for phase in PHASES}
+        row |= _planted(result, without_law)
     return row
+
+
+def _planted(result: Result, without_law: RunLabels) -> dict[str, Any]:
+    if result.planted is None:
+        return {}
+    row = {"law": result.planted.law, "law_comparison": without_law.comparison, "law_label": without_law.label}
+    planted = {name: result.recovery[name] for name in result.planted.coordinates if name in result.recovery}
+    errors = {"recovery_error": result.recovery, "recovery_error_planted": planted}
+    return row | {name: recovery_error(distances) for name, distances in errors.items() if distances}
 
 
 def _rows(
@@ -222,3 +252,10 @@ def _reliability(record: Record) -> Iterator[dict[str, Any]]:
             zip(bins.count.tolist(), bins.confidence.tolist(), bins.accuracy.tolist(), strict=True)
         ):
             yield {"bin": index, "count": count, "confidence": confidence, "accuracy": accuracy}
+
+
+def _recovery(record: Record) -> Iterator[dict[str, Any]]:
+    if record.result and record.result.planted:
+        planted = record.result.planted.coordinates
+        for coordinate, distance in record.result.recovery.items():
+            yield {"coordinate": coordinate, "distance": distance, "planted": coordinate in planted}

@@ -44,6 +44,13 @@ class Code(_Stored):
         return f"{(self.commit or '')[:10]}{' with changes' if self.dirty else ''}"
 
 
+class Planted(_Stored):
+    """Name of the law that was planted in the data set, and the coordinates (see `bench/law.py`) that it changes."""
+
+    law: str
+    coordinates: tuple[str, ...]
+
+
 class Result(_Stored):
     """Content of `result.json`.
 
@@ -56,6 +63,9 @@ class Result(_Stored):
         code: Git commit of the code and whether files differed from it, None where that is not known.
         train_images: Number of training images.
         test_images: Number of test images.
+        planted: What was planted in the data set, None where that is not known.
+        recovery: Distance of the learned law from the planted one by coordinate; empty where there is nothing to
+            compare.
     """
 
     metrics: dict[int, dict[str, Summary]]
@@ -66,6 +76,8 @@ class Result(_Stored):
     code: Code = Code()
     train_images: int
     test_images: int
+    planted: Planted | None = None
+    recovery: dict[str, float] = {}
 
 
 class Epoch(_Stored):

@@ -10,8 +10,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from augbench.bench.files import make_folder, write_text
-from augbench.results.comparison import Cell, Row, Table, comparison_table
+from augbench.results.comparison import Cell, Column, Row, Table, comparison_table
 from augbench.results.frame import Runs
+from augbench.results.recovery import coordinate_table, has_planted, recovery_table
 
 CSV_COLUMNS = (
     *("dataset", "network", "budget", "protocol", "method", "device"),
@@ -107,7 +108,7 @@ def to_latex(table: Table) -> str:
         hrules=True,
         environment="table*",
         position_float="centering",
-        label="tab:comparison",
+        label=f"tab:{table.name}",
         caption=" ".join(escape_latex(note) for note in (f"{table.title}.", *table.notes, *table.definitions)),
     )
     return "% needs \\usepackage{booktabs}\n" + environment
@@ -117,9 +118,12 @@ def _latex_cell(cell: Cell) -> str:
     return rf"\textbf{{{escape_latex(cell.text)}}}" if cell.best else escape_latex(cell.text)
 
 
-IN_BRIEF = (
-    "Draws: test-time augmentation. ECE: expected calibration error, 0 is best. Time / none: a multiple of none's.",
-)
+TERMINAL_WIDTH = 80
+IN_BRIEF = {
+    "ece": "ECE: expected calibration error, 0 is best.",
+    "recovery_error_planted": "Recovery error: distance from what was planted, 0 is exact.",
+    "time_ratio": "Time / none: a multiple of none's.",
+}
 
 
 def to_rich(table: Table, *, complete: bool = False) -> RichTable:
@@ -129,26 +133,52 @@ def to_rich(table: Table, *, complete: bool = False) -> RichTable:
         table: What to show.
         complete: Show every column, with definitions; otherwise those columns that fit into 80 characters.
     """
-    shown = [index for index, column in enumerate(table.columns) if complete or column.brief]
-    notes = (*table.notes, *(table.definitions if complete else IN_BRIEF))
+    shown = list(range(len(table.columns))) if complete else _fitting(table)
+    notes = (*table.notes, *(table.definitions if complete else [_in_brief([table.columns[i] for i in shown])]))
     view = RichTable.grid(padding=(0, 0))
     view.title, view.caption, view.caption_justify = Text(table.title), Text("\n".join(notes)), "left"
-    width = _longest_word(row.label for row in table.rows)
     for comparison, rows in table.groups():
         # Tables within a table: a row of rich has no cell over several columns for the name of the data set.
         view.add_row(Text(f" {comparison}", style="bold"))
-        view.add_row(_rich_group(table, rows, shown, width))
+        view.add_row(_rich_group(table, rows, shown))
     return view
 
 
-def _rich_group(table: Table, rows: Sequence[Row], shown: Sequence[int], label_width: int) -> RichTable:
+def _in_brief(columns: Sequence[Column]) -> str:
+    draws = ["Draws: test-time augmentation."] if any(column.draws for column in columns) else []
+    return " ".join([*draws, *(text for metric, text in IN_BRIEF.items() if metric in {c.metric for c in columns})])
+
+
+def _fitting(table: Table) -> list[int]:
+    """Columns that the terminal has room for, chosen by their ranks, in the table's order."""
+    ranked = sorted((column.rank, index) for index, column in enumerate(table.columns) if column.rank)
+    shown: list[int] = []
+    left = TERMINAL_WIDTH - 1 - _label_width(table)  # a blank at either end
+    for _, index in ranked:
+        needed = 2 + _column_width(table, table.rows, index)
+        if needed <= left:
+            shown.append(index)
+            left -= needed
+    return sorted(shown)
+
+
+def _label_width(table: Table) -> int:
+    return _longest_word(["Method", *(row.label for row in table.rows)])
+
+
+def _column_width(table: Table, rows: Sequence[Row], index: int) -> int:
+    """As wide as the numbers, so that headings and what stands in parentheses are folded, and numbers never."""
+    parts = [row.cells[index].text.partition(" (") for row in rows]
+    folded = [table.columns[index].heading, *(f"({rest}" for _, _, rest in parts if rest)]
+    return max(_longest_word(folded), *(len(number) for number, _, _ in parts))
+
+
+def _rich_group(table: Table, rows: Sequence[Row], shown: Sequence[int]) -> RichTable:
     view = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    view.add_column(Text("Method"), min_width=label_width)
+    view.add_column(Text("Method"), min_width=_label_width(table))
     for index in shown:
-        # As wide as the numbers, so that headings and what stands in parentheses are folded, and numbers never.
-        heading = table.columns[index].heading
-        numbers = [len(row.cells[index].text.partition(" (")[0]) for row in rows]
-        view.add_column(Text(heading), justify="right", width=max(_longest_word([heading]), *numbers))
+        width = _column_width(table, rows, index)
+        view.add_column(Text(table.columns[index].heading), justify="right", width=width)
     for row in rows:
         cells = [row.cells[index] for index in shown]
         view.add_row(Text(row.label), *(Text(cell.text, style="bold" if cell.best else "") for cell in cells))
@@ -160,7 +190,7 @@ def _longest_word(texts: Iterable[str]) -> int:
 
 
 def write_tables(runs: Runs, out: Path) -> list[Path]:
-    """Write `comparison.md`, `comparison.csv` and `comparison.tex`.
+    """Write `comparison.md`, `.csv` and `.tex`, and where symmetries were planted the same of `recovery`.
 
     Args:
         runs: What to compare.
@@ -172,10 +202,19 @@ def write_tables(runs: Runs, out: Path) -> list[Path]:
     Raises:
         UserError: If no run is finished or the folder cannot be written to.
     """
-    table = comparison_table(runs)
+    contents = _contents("comparison", [comparison_table(runs)])
+    if has_planted(runs):
+        contents |= _contents("recovery", [recovery_table(runs), coordinate_table(runs)])
     make_folder(out)
-    written = []
-    for ending, content in (("md", to_markdown(table)), ("csv", to_csv(table)), ("tex", to_latex(table))):
-        written.append(out / f"comparison.{ending}")
-        write_text(written[-1], content)
-    return written
+    for name, content in contents.items():
+        write_text(out / name, content)
+    return [out / name for name in contents]
+
+
+def _contents(name: str, tables: Sequence[Table]) -> dict[str, str]:
+    """Files of some tables; the CSV file has the last of them, which leaves nothing out."""
+    return {
+        f"{name}.md": "\n".join(map(to_markdown, tables)),
+        f"{name}.csv": to_csv(tables[-1]),
+        f"{name}.tex": "\n".join(map(to_latex, tables)),
+    }

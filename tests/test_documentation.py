@@ -1,6 +1,9 @@
 """The code in README and docs works."""
 
 import re
+import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +12,17 @@ from typing import Any
 import pytest
 import torch
 
+from augbench.bench.commands.creating import NewMethod
+from augbench.bench.conformance import check_method
+from augbench.bench.files import write_text
 from augbench.bench.method import Method, Setting
+from augbench.bench.plugins import GROUPS, load_plugin, plugins_added
 from augbench.bench.space import shared_space
 from augbench.bench.suite import parse_suite
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ADDING = ROOT / "docs" / "adding-a-method.md"
 CommandLine = Callable[..., tuple[int, str, str]]
 
 
@@ -36,18 +44,81 @@ def test_the_method_of_the_readme_augments() -> None:
     assert target.name == "brightness"
 
 
+@pytest.fixture
+def my_method(tmp_path: Path) -> Path:
+    """Write what `augbench new method my-method` writes."""
+    new = NewMethod("my-method", tmp_path)
+    for path, text in new.texts().items():
+        write_text(path, text)
+    return new.file
+
+
+def suites(page: Path) -> list[str]:
+    return [text for text in blocks(page, "toml") if not text.startswith("[project]")]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_suites_in_pages_resolve(page: Path) -> None:
-    for text in blocks(page, "toml"):
-        assert parse_suite(text, page.name).specs()
+def test_suites_in_pages_resolve(page: Path, my_method: Path) -> None:
+    for text in suites(page):
+        with plugins_added([my_method]):
+            assert parse_suite(text, page.name).specs()
         assert set(tomllib.loads(text)) <= {"name", "title", "seeds", "protocol", "comparisons"}
+
+
+def test_entry_points_in_pages_are_those_that_are_looked_for() -> None:
+    (text,) = set(blocks(ADDING, "toml")) - set(suites(ADDING))
+    assert set(tomllib.loads(text)["project"]["entry-points"]) <= set(GROUPS)
+
+
+@pytest.fixture(scope="module")
+def page_methods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, type[Method[Any]]]:
+    """Execute the Python code of the page about adding a method, as one plug-in."""
+    path = tmp_path_factory.mktemp("page") / "page.py"
+    path.write_text("".join(blocks(ADDING, "python")), "utf-8")
+    module = load_plugin(path).module
+    assert module is not None, load_plugin(path).problem
+    found = [member for member in vars(module).values() if isinstance(member, type) and "name" in vars(member)]
+    return {target.name: target for target in found}
+
+
+@pytest.mark.parametrize("name", ["darker", "learned-flip", "tried-darkening", "input-dropout"])
+def test_methods_of_the_page_keep_the_contract(name: str, page_methods: dict[str, type[Method[Any]]]) -> None:
+    report = check_method(page_methods[name])
+    assert report.passed, report
+
+
+def test_the_page_has_no_other_methods(page_methods: dict[str, type[Method[Any]]]) -> None:
+    assert set(page_methods) == {"darker", "learned-flip", "tried-darkening", "input-dropout"}
+
+
+@pytest.mark.slow
+def test_the_ten_minutes_of_the_page_work(
+    augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (suite,) = suites(ADDING)
+    (tmp_path / "my-first.toml").write_text(suite)
+    lines = [line for block in blocks(ADDING, "console") for line in block.splitlines()]
+    assert len(lines) == 6
+    for program, *arguments in map(shlex.split, lines):
+        if program == "augbench":
+            code, text, errors = augbench(*arguments)
+            assert code == 0, text + errors
+        else:
+            done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+            assert program == "python"
+            assert done.returncode == 0, done.stdout
+    assert "my-method" in (tmp_path / "my-runs" / "tables" / "comparison.md").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_pages_exist(page: Path, augbench: CommandLine) -> None:
     text = page.read_text("utf-8")
     commands = set(
-        re.findall(r"\baugbench (\w+)", "\n".join(blocks(page, "console")) + "\n".join(re.findall(r"`[^`]+`", text)))
+        re.findall(
+            r"\baugbench (?:--plugin \S+ )?(\w+)",
+            "\n".join(blocks(page, "console")) + "\n".join(re.findall(r"`[^`]+`", text)),
+        )
     )
     for command in commands:
         assert augbench(command, "--help")[0] == 0, command

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from augbench.bench.catalogues import datasets, methods, networks
@@ -34,7 +35,7 @@ def list_registered(
     """List what is registered, or show the card of one entry."""
     cards, broken = _cards(kind)
     if name is not None and name not in cards:
-        raise UserError(one_of(kind.removesuffix("s"), name, cards))
+        raise UserError(" ".join([one_of(kind.removesuffix("s"), name, cards), *broken]))
     if as_json:
         for reason in broken:
             typer.echo(reason, err=True)
@@ -56,13 +57,13 @@ def _cards(kind: Kind) -> tuple[dict[str, dict[str, Any]], list[str]]:
         Kind.LAUNCHERS: launchers(),
     }
     catalogue = catalogues[kind]
-    cards = {entry.name: _card(entry.target) | {"origin": entry.origin} for entry in catalogue}
+    cards = {entry.name: _card(entry.target) | {"origin": entry.origin, "source": entry.source} for entry in catalogue}
     return cards, list(map(str, catalogue.broken))
 
 
 def _card(target: type[Any]) -> dict[str, Any]:
     card = {"name": target.name, "title": target.title, "description": (target.__doc__ or "").split("\n\n")[0].strip()}
-    for attribute in ("version", "paper", "deviations", "searches", "checksum"):
+    for attribute in ("paper", "version", "searches", "deviations", "checksum"):
         if hasattr(target, attribute):
             card[attribute] = getattr(target, attribute)
     for attribute, heading in (("hyperparameters_type", "hyperparameters"), ("options_type", "options")):
@@ -84,13 +85,14 @@ def _suite_card(name: str, text: str) -> dict[str, Any]:
 
 
 def _print_overview(cards: dict[str, dict[str, Any]], broken: list[str]) -> None:
-    table = Table("name", "what")
+    columns = ("title", "source") if any("source" in card for card in cards.values()) else ("title",)
+    table = Table("name", *({"title": "what", "source": "from"}[column] for column in columns))
     for name, card in cards.items():
-        table.add_row(name, card["title"])
+        table.add_row(name, *(escape(card[column]) for column in columns))
     console = Console()
     console.print(table)
     for reason in broken:
-        console.print(reason, style="red", markup=False)
+        console.print(reason, style="red", markup=False, soft_wrap=True)
 
 
 def _print_card(card: dict[str, Any]) -> None:
@@ -101,16 +103,23 @@ def _print_card(card: dict[str, Any]) -> None:
         elif isinstance(value, tuple):
             lines = [f"  - {line}" for line in value]
         else:
-            console.print(f"{key}: {value}", markup=False, highlight=False)
-            continue
-        for line in [f"{key}:" if lines else f"{key}: none", *lines]:
-            console.print(line, markup=False, highlight=False)
+            lines = []
+        first = f"{key}: {_in_words(value)}" if not lines else f"{key}:"
+        for line in [first, *lines]:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if value else "none"
 
 
 LIMITS = {"minimum": "≥ ", "exclusiveMinimum": "> ", "maximum": "≤ ", "exclusiveMaximum": "< "}
 
 
 def _setting_line(details: dict[str, Any]) -> str:
+    details = {**details, **next(iter(details.get("anyOf", [])), {})}  # of a number or nothing, what the number may be
     limits = [f"{sign}{details[key]}" for key, sign in LIMITS.items() if key in details]
     choices = ["one of " + ", ".join(map(str, details["enum"]))] if "enum" in details else []
     facts = ", ".join([f"default {details.get('default')}", *choices, *limits])

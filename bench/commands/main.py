@@ -1,13 +1,16 @@
 """Entry point of the command `augbench`."""
 
 import sys
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 import augbench
-from augbench.bench.commands import demo, listing, running, showing
+from augbench.bench.commands import bound, checking, creating, demo, listing, running, showing
 from augbench.bench.errors import UserError
+from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
 
 app = typer.Typer(
     name="augbench",
@@ -22,6 +25,9 @@ app.command("plan")(running.plan)
 app.command("run")(running.run)
 app.command("tables")(showing.tables)
 app.command("figures")(showing.figures)
+app.add_typer(creating.app, name="new")
+app.add_typer(checking.app, name="check")
+app.command("bound")(bound.bound)
 
 
 def _print_version(value: bool) -> None:
@@ -32,9 +38,18 @@ def _print_version(value: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
+    plugins: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--plugin",
+            help="Python file with methods, data sets, networks or launchers of your own; can be given several times, "
+            f"and adds to the paths in {PLUGINS_VARIABLE}.",
+        ),
+    ] = None,
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Show the version."),
 ) -> None:
-    pass
+    context.with_resource(plugins_added(plugins or []))
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="Leave damaged
 
 
 def tables(source: Source, out: Target, skip_damaged: SkipDamaged = False) -> None:
-    """Write the comparison as Markdown, CSV and LaTeX."""
+    """Write the comparison, and what was recovered of planted symmetries, as Markdown, CSV and LaTeX."""
     from augbench.results.tables import write_tables
 
     runs = _load(source, skip_damaged=skip_damaged)

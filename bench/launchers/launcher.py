@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+from augbench.bench.plugins import plugin_files
 from augbench.bench.registry import Catalogue, build_catalogue
 from augbench.bench.run_folder import RunFolder
 
@@ -66,7 +67,11 @@ class Launcher(ABC):
         """
 
 
-@cache
 def launchers() -> Catalogue[Launcher]:
     """Catalogue of the launchers."""
-    return build_catalogue("launcher", Launcher, "augbench.bench.launchers", "augbench.launchers")  # type: ignore[type-abstract]
+    return _launchers(plugin_files())
+
+
+@cache
+def _launchers(plugins: tuple[Path, ...]) -> Catalogue[Launcher]:
+    return build_catalogue("launcher", Launcher, "augbench.bench.launchers", "augbench.launchers", plugins)  # type: ignore[type-abstract]

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from augbench.bench.catalogues import methods
+from augbench.bench.conformance import check_method
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.space import Draw, shared_space
@@ -21,13 +23,14 @@ pytestmark = [
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]
+METHODS = [entry.name for entry in methods()]
 
 
-@pytest.mark.parametrize("method", ["none", "fixed", "trivialaugment", "augerino", "scale"])
+@pytest.mark.parametrize("method", METHODS)
 def test_every_method_trains_and_evaluates(
     method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
 ) -> None:
-    folder = make_folder(make_spec(method, epochs=3))
+    folder = make_folder(make_spec(method, epochs=3, **methods().get(method).quick_hyperparameters))
     assert execute(folder, replace(placement, device="cuda"), stop) is RunState.DONE, folder.read_status()
     result = folder.read_result()
     assert result is not None
@@ -35,6 +38,12 @@ def test_every_method_trains_and_evaluates(
     assert all(math.isfinite(value) for value in result["learned"].values())
     rows = folder.read_metrics()
     assert rows[-1]["loss"] < rows[0]["loss"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_keeps_the_contract(method: str) -> None:
+    report = check_method(methods().get(method), device="cuda")
+    assert report.passed, [(failure.check, failure.text) for failure in report.failures]
 
 
 def test_images_and_gradients_equal_those_of_the_cpu() -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -26,6 +27,9 @@ class Line(NetworkSource):
 """
 
 
+WITHOUT_DEVIATIONS = {"none", "fixed"}
+
+
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Make an empty package called planted_networks that can be imported."""
@@ -43,16 +47,30 @@ def catalogue() -> Catalogue[NetworkSource]:
 
 
 def test_everything_that_the_project_brings_is_found() -> None:
-    assert [entry.name for entry in methods()] == ["augerino", "fixed", "none", "scale", "trivialaugment"]
-    assert [entry.name for entry in datasets()] == ["mnist", "mnist5k", "rotmnist5k"]
+    assert {"augerino", "fixed", "none", "scale", "trivialaugment"} <= set(methods().entries)
+    assert {"mnist", "mnist5k", "rotmnist5k"} <= set(datasets().entries)
     assert "tiny" in networks().entries
     assert "local" in launchers().entries
     assert not methods().broken + datasets().broken + networks().broken + launchers().broken
 
 
+@pytest.mark.parametrize("name", [entry.name for entry in methods() if entry.source == "augbench"])
+def test_a_method_of_the_project_says_what_it_is(name: str) -> None:
+    target = methods().get(name)
+    assert target.title
+    assert target.paper
+    assert target.__doc__
+    assert bool(target.deviations) != (name in WITHOUT_DEVIATIONS)
+    for field in target.hyperparameters_type.model_fields.values():
+        assert field.description
+
+
 def test_a_file_in_the_folder_is_found(package: Path) -> None:
     (package / "line.py").write_text(GOOD.format(name="line"))
-    assert catalogue().get("line").__name__ == "Line"
+    found = catalogue()
+    assert found.get("line").__name__ == "Line"
+    assert found.entry("line").origin == "planted_networks.line.Line"
+    assert found.entry("line").source == "augbench"
 
 
 def test_a_broken_file_is_named_with_its_reason_and_takes_nothing_down(package: Path) -> None:
@@ -92,6 +110,39 @@ def test_entry_points_name_modules_or_classes(value: str, package: Path, monkeyp
     )
     found = build_catalogue("network", NetworkSource, "planted_networks_none", "a.group")  # type: ignore[type-abstract]
     assert found.get("line").__name__ == "Line"
+
+
+def test_an_entry_point_without_anything_registered_is_broken(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (package / "nothing.py").write_text("from augbench.bench.network import NetworkSource\nclass Line: pass")
+    points = [
+        EntryPoint("a", f"planted_networks.nothing{inside}", "a.group") for inside in ("", ":Line", ":NetworkSource")
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    reasons = [str(broken) for broken in catalogue().broken]
+    assert len(reasons) == 3
+    assert all("of an unknown package registers nothing: put @register" in reason for reason in reasons)
+
+
+def test_an_entry_can_be_held_for_a_moment(package: Path) -> None:
+    (package / "line.py").write_text(GOOD.format(name="line"))
+    found = catalogue()
+    entry = found.entry("line")
+    other = replace(entry, origin="another")
+    with pytest.raises(RuntimeError, match="leave"), found.holding(other):
+        assert found.entry("line") is other
+        raise RuntimeError("leave")
+    assert found.entry("line") is entry
+    with found.holding(replace(entry, name="new")):
+        assert [one.name for one in found] == ["line", "new"]
+    assert [one.name for one in found] == ["line"]
+
+
+def test_only_what_is_derived_from_something_is_registered() -> None:
+    with pytest.raises(TypeError, match="Alone must derive from Method, DatasetSource, NetworkSource or Launcher"):
+
+        @register("alone")
+        class Alone:
+            """Derived from nothing."""
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a b", "<script>", "Upper", "a_b"])

@@ -144,7 +144,7 @@ def test_a_search_that_is_over_is_not_repeated_after_a_kill(
     execute(folder, placement, stop)
     result = folder.read_result()
     assert result is not None
-    assert result["image_passes"]["search"] == 80 + 80
+    assert result["image_passes"]["search"] == 80  # what was lost is not counted, as steps after a checkpoint are not
 
 
 def test_a_learned_tensor_of_another_shape_is_not_restored(make_spec: MakeSpec, placement: Placement) -> None:

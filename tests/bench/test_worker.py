@@ -10,11 +10,15 @@ import pytest
 import torch
 
 from augbench.bench import clock
+from augbench.bench.catalogues import methods
 from augbench.bench.launchers.launcher import Placement
+from augbench.bench.law import COORDINATES
+from augbench.bench.method import Method
 from augbench.bench.run_folder import BusyError, RunFolder, RunState
-from augbench.bench.spec import RunSpec
+from augbench.bench.spec import RunSpec, dataset_component
 from augbench.bench.training import Trainer, new_trainer
 from augbench.bench.worker import StopSignal, execute, load_dataset
+from augbench.results.record import Planted, read_record
 
 pytestmark = pytest.mark.usefixtures("few_digits")
 
@@ -249,3 +253,56 @@ def test_what_a_kill_in_the_middle_of_a_write_has_left_is_cleared_away(
     (folder.path / ".checkpoint.pt.abc.tmp").write_bytes(b"half")
     execute(folder, placement, stop)
     assert not list(folder.path.glob(".*"))
+
+
+def planted(spec: RunSpec, **options: Any) -> RunSpec:
+    return spec.model_copy(update={"dataset": dataset_component("planted", {"shrink": 2, **options}, "a test")})
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_was_planted_is_compared_with_what_was_learned(
+    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    first, again = (make_folder(planted(make_spec(method), rotation=90.0, flip=0.5)) for _ in range(2))
+    for folder in (first, again):
+        assert execute(folder, placement, stop) is RunState.DONE
+    result = read_record(first).result
+    assert result is not None
+    assert result.planted == Planted(law="rotation ±90° + flip", coordinates=("turn", "flip"))
+    assert tuple(result.recovery) == COORDINATES
+    missed = {"none": 0.5, "fixed": 0.0, "trivialaugment": 0.4375, "augerino": 0.5}  # TrivialAugment mirrors 1 in 16
+    if method in missed:
+        assert result.recovery["flip"] == pytest.approx(missed[method], abs=0.005)
+    if method == "none":
+        assert result.recovery["turn"] == pytest.approx(0.25, abs=1e-4)
+    assert outcome(first) == outcome(again)
+
+
+def test_learners_without_maps_of_the_plane_are_not_compared(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(methods().get("none"), "sample_transforms", Method.sample_transforms)
+    folder = make_folder(planted(make_spec(), flip=0.5))
+    assert execute(folder, placement, stop) is RunState.DONE
+    result = folder.read_result()
+    assert result is not None
+    assert result["planted"] == {"law": "flip", "coordinates": ["flip"]}
+    assert "recovery" not in result
+
+
+def test_nothing_is_compared_where_nothing_was_planted(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    execute(folder, placement, stop)
+    result = folder.read_result()
+    assert result is not None
+    assert not {"planted", "recovery"} & set(result)
+    record = read_record(folder).result
+    assert record is not None
+    assert record.planted is None
+    assert record.recovery == {}

@@ -9,7 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.linalg import expm
+from scipy.linalg import expm, logm
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -247,3 +247,54 @@ def test_test_policy_draws_from_the_learned_law() -> None:
     still = policy(images, torch.Generator().manual_seed(6)).detach()
     torch.testing.assert_close(still, images.float() / 255, atol=1e-4, rtol=0)
     assert (drawn - still).abs().max() > 0.1
+
+
+# The law of the transforms of the plane
+
+
+def _coefficients(matrices: NDArray[np.float64], translation: float) -> NDArray[np.float64]:
+    """Coefficients of the six generators, from the matrix logarithm; (N, 6)."""
+    bottom = np.broadcast_to([[0.0, 0.0, 1.0]], (len(matrices), 1, 3))
+    logarithms = np.array([logm(matrix) for matrix in np.concatenate((matrices, bottom), axis=1)]).real
+    basis = np.stack([matrix.ravel() for matrix in _generator_matrices(translation)], axis=1)
+    solution: NDArray[np.float64] = np.linalg.lstsq(basis, logarithms.reshape(-1, 9).T, rcond=None)[0].T
+    return solution
+
+
+def _inverted(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    bottom = np.broadcast_to([[0.0, 0.0, 1.0]], (len(matrices), 1, 3))
+    inverses: NDArray[np.float64] = np.linalg.inv(np.concatenate((matrices, bottom), axis=1))[:, :2]
+    return inverses
+
+
+def test_transforms_have_the_law_of_the_inverses_of_what_images_are_resampled_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    method = _augerino(translation_scale=0.2)
+    widths = [2.0, 1.0, 3.0, 0.6, 0.8, 0.7]
+    _set_widths(method, widths)
+    sampled = method.sample_transforms(400, torch.Generator().manual_seed(7))
+    assert sampled.shape == (400, 2, 3)
+    assert not sampled.requires_grad
+    acting = _inverted(_used_matrices(method, 400, seed=8, monkeypatch=monkeypatch))
+    for matrices in (sampled.double().numpy(), acting):
+        coefficients = _coefficients(matrices, 0.2)
+        for values, width in zip(coefficients.T, widths, strict=True):
+            assert np.abs(values).max() <= width / 2 + 1e-4
+            assert stats.kstest(values, stats.uniform(-width / 2, width).cdf).pvalue > 1e-3
+
+
+def test_a_dot_moves_in_images_as_the_transforms_move_its_place() -> None:
+    method, count, size = _augerino(size=32), 1500, 32
+    _set_widths(method, [3.0, 1.0, 2.0, 0.3, 0.3, 0.3])
+    line = (2 * torch.arange(size) + 1) / size - 1
+    x, y = 0.35, -0.2
+    dot = torch.exp(-((line - x) ** 2 + (line[:, None] - y) ** 2) / 0.02)
+    moved = method.augment(dot.expand(count, 1, size, size), torch.Generator().manual_seed(9)).images.detach()[:, 0]
+    total = moved.sum((1, 2))
+    places = torch.stack(((moved.sum(1) * line).sum(1) / total, (moved.sum(2) * line).sum(1) / total), dim=1)
+    matrices = method.sample_transforms(count, torch.Generator().manual_seed(10))
+    expected = matrices @ torch.tensor([x, y, 1.0])
+    assert places.std(0).min() > 0.1
+    for seen, told in zip(places.T, expected.T, strict=True):
+        assert stats.ks_2samp(seen.numpy(), told.numpy()).pvalue > 1e-3

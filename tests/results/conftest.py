@@ -23,6 +23,7 @@ def write_run_folder(
     method: str = "none",
     *,
     dataset: str = "mnist5k",
+    options: Mapping[str, Any] = MappingProxyType({"size": 14}),
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     epochs: int = 2,
@@ -38,17 +39,20 @@ def write_run_folder(
     probabilities: Sequence[Sequence[float]] = ((0.9, 0.1), (0.2, 0.8), (0.6, 0.4), (0.7, 0.3)),
     labels: Sequence[int] = (0, 1, 1, 0),
     version: int = 1,
+    planted: tuple[str, Sequence[str]] | None = None,
+    recovery: Mapping[str, float] | None = None,
 ) -> RunFolder:
     """Write one run folder below `root`, the folder given as --out.
 
     Names may be such as cannot be registered. Only what is done gets a result. `accuracy` is that of each number of
     test-time draws, or without any; `probe` is the accuracy at PROBE_DEGREES. `learned` are the learned numbers after
     each epoch, the last of them repeated to the end. Two devices joined by " + " make a run that went on elsewhere.
+    `planted` is the name of a law with the coordinates that it changes, `recovery` the distance in each coordinate.
     """
     spec = RunSpec(
         protocol=protocol or Protocol(),
         method=Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1}),
-        dataset=Component(name=dataset, version=1, settings={"size": 14}, checksum="sha256:0123456789abcdef"),
+        dataset=Component(name=dataset, version=1, settings=dict(options), checksum="sha256:0123456789abcdef"),
         network=Component(name="tiny", version=1),
         budget=Budget(epochs=epochs),
         seed=seed,
@@ -74,6 +78,10 @@ def write_run_folder(
         "train_images": 4000,
         "test_images": len(labels),
     }
+    if planted is not None:
+        result["planted"] = {"law": planted[0], "coordinates": list(planted[1])}
+    if recovery is not None:
+        result["recovery"] = dict(recovery)
     write_json(folder.path / "result.json", result)
     return folder
 

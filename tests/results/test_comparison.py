@@ -100,6 +100,19 @@ def test_the_time_ratio_counts_the_search(tmp_path: Path, write_run: WriteRun) -
     assert [row.cells[ratio].text for row in table.rows] == ["×1.0", "×3.5", "–"]
 
 
+def test_seconds_of_search_training_and_evaluation(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", training_seconds=10)
+    headings = [column.heading for column in comparison_table(load_runs(tmp_path)).columns]
+    assert headings[-4:] == ["Training (s)", "Evaluation (s)", "Time / none", "Image passes"]
+    write_run("dada", training_seconds=20, search_seconds=150)
+    table = comparison_table(load_runs(tmp_path))
+    assert cell(table, "dada", "Search (s)").text == "150"
+    assert cell(table, "none", "Search (s)") == Cell("–")
+    assert cell(table, "dada", "Training (s)").text == "20"
+    assert cell(table, "dada", "Evaluation (s)").text == "1.0"
+    assert any(note.startswith("Search, Training, Evaluation: wall-clock") for note in table.definitions)
+
+
 def test_seconds_of_different_devices_are_never_averaged(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none", training_seconds=10)
     write_run("none", training_seconds=10, seed=1)
@@ -109,8 +122,10 @@ def test_seconds_of_different_devices_are_never_averaged(tmp_path: Path, write_r
     write_run("fixed", training_seconds=4, seed=1, device="gpu two")
     table = comparison_table(load_runs(tmp_path))
     assert cell(table, "scale", "Training (s)") == Cell("several devices")
+    assert cell(table, "scale", "Evaluation (s)") == Cell("several devices")
     assert cell(table, "scale", "Time / none") == Cell("–")
     assert cell(table, "fixed", "Time / none") == Cell("–")
+    assert cell(table, "fixed", "Evaluation (s)").text == "1.0 ± 0.0 (gpu two)"
     assert cell(table, "fixed", "Training (s)").text == "4.0 ± 0.0 (gpu two)"
     assert "cpu one and gpu two" in table.notes[0]
 

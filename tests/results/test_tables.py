@@ -100,6 +100,24 @@ def test_terminal_of_usual_width(table: Table) -> None:
     assert "Brier" in render(table, width=200, complete=True)
 
 
+def test_a_narrow_terminal_shows_the_columns_that_fit(tmp_path: Path, write_run: WriteRun) -> None:
+    for seed in (0, 1, 2):
+        for name in ("none", "trivialaugment-wide", "scale"):
+            state = RunState.FAILED if (name, seed) == ("scale", 0) else RunState.DONE
+            planted = {"planted": ("flip", ["flip"]), "recovery": {"flip": 0.123, "turn": 0.4}}
+            accuracy = {0: 0.987, 4: 0.985, 8: 0.986}
+            write_run(name, seed=seed, accuracy=accuracy, state=state, training_seconds=123.0, **planted)
+    text = render(comparison_table(load_runs(tmp_path)), width=80)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "…" not in text
+    for shown in ("trivialaugment-wide", "98.7 ± 0.0", "0.123 ± 0.000", "123 ± 0", "×1.0", "Recovery error: distance"):
+        assert shown in text
+    assert "ECE" not in text  # neither the column nor its explanation
+    wide = render(comparison_table(load_runs(tmp_path)), width=250, complete=True)
+    assert "error, all" in wide
+    assert "ECE" in wide
+
+
 def test_any_name_is_shown_as_it_is(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none", dataset="data_set & <e>|f")
     folder = write_run("plain", dataset="data_set & <e>|f", seed=1).path

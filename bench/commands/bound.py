@@ -1,0 +1,63 @@
+"""`augbench bound`: the PAC-Bayes bound of SCALE for one finished run."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, placement
+from augbench.bench.environment import choose_device
+from augbench.bench.run_folder import RunFolder
+from augbench.results.bound import Assumptions, PacBayesBound, PriorMean, pac_bayes_bound
+
+
+def bound(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run that has learned (π, α), OUT/runs/NAME.")],
+    lipschitz: Annotated[float, typer.Option(help="Lipschitz constant L of the clipped loss in the weights.")],
+    loss_range: Annotated[tuple[float, float], typer.Option(help="Interval that the loss is clipped to.")],
+    delta: Annotated[float, typer.Option(help="Probability with which the bound may fail.")] = 0.05,
+    prior_deviation: Annotated[float, typer.Option(help="Standard deviation s of the prior of the weights.")] = 1.0,
+    prior_mean: Annotated[PriorMean, typer.Option(help="Mean w₀ of that prior.")] = PriorMean.INITIAL,
+    prior: Annotated[float | None, typer.Option(help="β of the augmentation's prior. Default: the run's.")] = None,
+    draws: Annotated[int, typer.Option(help="Transforms drawn for each training image.")] = 8,
+    data: Data = DEFAULT_DATA,
+    device: Device = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Evaluate the PAC-Bayes bound of SCALE for one run, term by term, and say what it is worth."""
+    found = pac_bayes_bound(
+        RunFolder(run),
+        Assumptions(lipschitz, loss_range, delta, prior_deviation),
+        data=placement(1, device, data).data,
+        device=choose_device(device),
+        draws=draws,
+        prior_mean=prior_mean,
+        prior=prior,
+    )
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    console = Console()
+    console.print(_table(found))
+    console.print(f"\n{found.in_words()}", markup=False, highlight=False)
+
+
+def _table(found: PacBayesBound) -> Table:
+    rows = {
+        "empirical risk": ("R_TRM,n", found.empirical_risk),
+        "distance of the weights": ("‖w−w₀‖²/(2s²√n)", found.distance),
+        "augmentation": ("Reg(θ)/√n", found.augmentation),
+        "spread of the weights": ("(p·log(s/σ) − p/2 + p·σ²/(2s²))/√n", found.spread),
+        "confidence": ("log(1/δ)/√n", found.confidence),
+        "concentration": ("(b−a)²/(8√n)", found.concentration),
+        "smoothing": ("2L√p·σ", found.smoothing),
+    }
+    table = Table("term", "formula", show_footer=True)
+    table.columns[0].footer = "sum"
+    table.add_column("value", justify="right", footer=f"{found.total:.6g}")
+    for name, (formula, value) in rows.items():
+        table.add_row(name, formula, f"{value:.6g}")
+    return table

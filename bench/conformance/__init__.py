@@ -1,0 +1,7 @@
+"""Does a method keep the contract? For `augbench check method` and for the tests of whoever writes one."""
+
+from augbench.bench.conformance.checks import CHECKS, check_method
+from augbench.bench.conformance.outcome import ConformanceError, Outcome, Report, Result
+from augbench.bench.conformance.problem import small_setting
+
+__all__ = ["CHECKS", "ConformanceError", "Outcome", "Report", "Result", "check_method", "small_setting"]

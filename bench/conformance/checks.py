@@ -1,0 +1,130 @@
+"""The table of checks, and how they are gone through."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from augbench.bench.conformance import augmentation, cost, description, evaluating, learning, resuming, searching
+from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError, Outcome, Report, Result
+from augbench.bench.conformance.states import global_states_restored
+from augbench.bench.conformance.subject import Subject
+from augbench.bench.environment import choose_device
+from augbench.bench.errors import UserError
+from augbench.bench.foreign import FOREIGN_ERRORS, in_words
+from augbench.bench.method import Method
+from augbench.bench.spec import validated
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that a method must do.
+
+    Attributes:
+        name: What it is called.
+        examine: Returns nothing, or a remark; raises ConformanceError, DoesNotApplyError or what the method raises.
+        needs: Checks without which it makes no sense.
+    """
+
+    name: str
+    examine: Callable[[Subject], str | None]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        """What is checked, in a sentence."""
+        return (self.examine.__doc__ or "").strip()
+
+
+CHECKS = (
+    Check("card", description.card),
+    Check("hyperparameters", description.hyperparameters),
+    Check("start", augmentation.start),
+    Check("search", searching.search, ("start",)),
+    Check("search inputs", searching.search_inputs, ("start", "search")),
+    Check("images", augmentation.images, ("start", "search")),
+    Check("values", augmentation.values, ("images",)),
+    Check("inputs", augmentation.inputs, ("images",)),
+    Check("test policy", evaluating.policy, ("start", "search")),
+    Check("transforms", evaluating.transforms, ("start", "search")),
+    Check("seed", augmentation.seed, ("images",)),
+    Check("global randomness", augmentation.global_randomness, ("seed",)),
+    Check("loss", learning.loss, ("images",)),
+    Check("step", learning.step, ("loss",)),
+    Check("learned numbers", learning.learned_numbers, ("step",)),
+    Check("training", learning.training, ("learned numbers",)),
+    Check("search seed", searching.search_seed, ("training",)),
+    Check("gradients", learning.gradients, ("training",)),
+    Check("learning", learning.learning, ("gradients",)),
+    Check("data", evaluating.data, ("training",)),
+    Check("state", resuming.state, ("training", "seed")),
+    Check("resume", resuming.resume, ("data", "global randomness")),
+    Check("evaluation", evaluating.evaluation, ("training", "test policy")),
+    Check("cost", cost.cost, ("training",)),
+)
+
+
+def check_method(
+    target: type[Method[Any]], hyperparameters: Mapping[str, Any] | None = None, device: str = "cpu"
+) -> Report:
+    """Check whether a method keeps the contract, on small made-up images.
+
+    Args:
+        target: The class, registered by the decorator.
+        hyperparameters: Values on top of the method's `quick_hyperparameters`.
+        device: Where to check it.
+
+    Raises:
+        UserError: If the class has no name, a value is wrong or the device does not exist.
+    """
+    if not isinstance(vars(target).get("name"), str):
+        raise UserError(f'{target.__name__} is not registered: put @register("a-name") above the class.')
+    subject = Subject(target, _settings(target, hyperparameters or {}), choose_device(device))
+    outcomes: dict[str, Outcome] = {}
+    with global_states_restored():
+        for check in CHECKS:
+            outcomes[check.name] = _outcome(check, subject, outcomes)
+    return Report(target.name, tuple(outcomes.values()))
+
+
+def _settings(target: type[Method[Any]], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Quick values with those that are given on top; wrong ones are the user's mistake only if they were given."""
+    model, quick = target.hyperparameters_type, target.quick_hyperparameters
+    merged = {**quick, **given}
+    if given and _is_valid(model, quick):
+        validated(model, merged, f"{target.name!r}")
+    return merged
+
+
+def _is_valid(model: type[Any], values: Mapping[str, Any]) -> bool:
+    try:
+        validated(model, values, "")
+    except UserError:
+        return False
+    return True
+
+
+def _outcome(check: Check, subject: Subject, before: Mapping[str, Outcome]) -> Outcome:
+    missing = [name for name in check.needs if before[name].result in (Result.FAILED, Result.LEFT_OUT)]
+    if missing:
+        return Outcome(check.name, Result.LEFT_OUT, f"while {missing[0]!r} is not passed")
+    try:
+        remark = check.examine(subject)
+    except ConformanceError as error:
+        return Outcome(check.name, Result.FAILED, error.wrong, error.advice)
+    except DoesNotApplyError as reason:
+        return Outcome(check.name, Result.DOES_NOT_APPLY, str(reason))
+    except UserError as error:
+        return Outcome(check.name, Result.FAILED, str(error))
+    except FOREIGN_ERRORS as error:
+        text = f"The method raised {in_words(error, _file_of(subject.target))}."
+        return Outcome(
+            check.name, Result.FAILED, text, "Mend that line; what it is called with is what runs call it with."
+        )
+    return Outcome(check.name, Result.PASSED, remark or "")
+
+
+def _file_of(target: type[Any]) -> Path | None:
+    file = getattr(sys.modules.get(target.__module__), "__file__", None)
+    return Path(file) if file else None

@@ -1,0 +1,72 @@
+"""Checks of what a method says about itself."""
+
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic_core import PydanticUndefined
+
+from augbench.bench.conformance.outcome import ConformanceError
+from augbench.bench.conformance.subject import Subject
+from augbench.bench.method import Hyperparameters
+from augbench.bench.spec import validated
+
+
+def card(subject: Subject) -> None:
+    """Title, paper, description, version and deviations are there."""
+    target = subject.target
+    for attribute, meaning in (("title", "one line for tables"), ("paper", "where it was published, or 'unpublished'")):
+        value = getattr(target, attribute)
+        if not isinstance(value, str) or not value.strip() or "\n" in value:
+            raise ConformanceError(f"It has no {attribute}.", f'Set the class attribute: {attribute} = "{meaning}".')
+    if not (target.__doc__ or "").strip():
+        raise ConformanceError("The class has no docstring.", "Say in a sentence what the method does.")
+    if type(target.version) is not int or target.version < 1:
+        raise ConformanceError(
+            f"version is {target.version!r}.", "Make it a whole number from 1, to be raised when results change."
+        )
+    deviations = target.deviations
+    if not isinstance(deviations, tuple) or not all(isinstance(line, str) and line for line in deviations):
+        raise ConformanceError(
+            "deviations is no tuple of sentences.",
+            'List what differs from the paper, as in deviations = ("Adam instead of SGD.",), or leave it out.',
+        )
+
+
+def hyperparameters(subject: Subject) -> None:
+    """Each has a description, a valid default, and limits or choices."""
+    model = subject.target.hyperparameters_type
+    if not issubclass(model, Hyperparameters):
+        raise ConformanceError(
+            f"hyperparameters_type is {model.__name__}, which does not derive from Hyperparameters.",
+            "Derive it from augbench.bench.method.Hyperparameters, so that unknown names are refused.",
+        )
+    for name, field in model.model_fields.items():
+        if not field.description:
+            raise ConformanceError(
+                f"The hyperparameter {name!r} has no description.",
+                f'Declare it with one: {name}: … = Field(…, description="what it is, and its unit").',
+            )
+        if field.default is PydanticUndefined and field.default_factory is None:
+            raise ConformanceError(
+                f"The hyperparameter {name!r} has no default.",
+                "Give one, so that a suite can name the method without any settings.",
+            )
+        if _unlimited(field.annotation, tuple(field.metadata)):
+            raise ConformanceError(
+                f"The hyperparameter {name!r} has neither limits nor choices.",
+                "Give a number ge, gt, le or lt in its Field; make the type of a text a Literal of its choices.",
+            )
+    validated(model, model().model_dump(), "its defaults")
+    validated(model, subject.target.quick_hyperparameters, "quick_hyperparameters")
+
+
+def _unlimited(annotation: Any, metadata: tuple[Any, ...]) -> bool:
+    """Say whether a number has no bound, or a text no choices, pattern or other test."""
+    origin, inside = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _unlimited(inside[0], metadata + inside[1:])
+    if origin in (Union, UnionType):
+        return any(_unlimited(part, metadata) for part in inside)
+    if annotation in (int, float):
+        return not any(hasattr(limit, side) for limit in metadata for side in ("ge", "gt", "le", "lt"))
+    return annotation is str and not metadata

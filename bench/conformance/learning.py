@@ -1,0 +1,131 @@
+"""Checks of loss, training and what is learned."""
+
+import math
+
+import torch
+
+from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
+from augbench.bench.conformance.problem import BATCH_SIZE, GREY
+from augbench.bench.conformance.states import first_difference
+from augbench.bench.conformance.subject import Onlooker, Subject, train
+from augbench.bench.randomness import generator
+
+SHARES = "probability/"
+NAMED = (SHARES, "range/")
+
+
+def loss(subject: Subject) -> None:
+    """It has a number for each copy of each image, and a gradient."""
+    trainer = subject.ready(GREY)
+    method, part = trainer.method, trainer.data.train
+    method.augment(part.images[:BATCH_SIZE].clone(), generator(0, "check", subject.device))
+    shape = (method.copies, BATCH_SIZE)
+    logits = torch.randn(*shape, trainer.data.classes, device=subject.device, generator=_source(subject))
+    losses = method.loss(logits.requires_grad_(), part.labels[:BATCH_SIZE])
+    if tuple(losses.shape) != shape:
+        raise ConformanceError(
+            f"`loss` returned the shape {tuple(losses.shape)} for {shape[0]} copies of {shape[1]} images.",
+            'Return (copies, images), with reduction="none"; the training loop takes the mean.',
+        )
+    if not losses.isfinite().all():
+        raise ConformanceError("`loss` returned numbers that are not finite.", "Take log_softmax of the logits.")
+    if not losses.requires_grad:
+        raise ConformanceError(
+            "`loss` has no gradient.", "Leave out .detach(), .item() and torch.no_grad() on the way from the logits."
+        )
+    losses.mean().backward()
+    if logits.grad is None or not logits.grad.isfinite().all() or not logits.grad.any():
+        raise ConformanceError(
+            "The gradient of `loss` in the logits is missing, 0 or not finite.", "Compute it from all of the logits."
+        )
+
+
+def _source(subject: Subject) -> torch.Generator:
+    return generator(0, "logits", subject.device)
+
+
+def step(subject: Subject) -> None:
+    """Steps of training go through, for grey and for colour images."""
+    train(subject.ready(GREY), Onlooker(steps=2))
+    subject.run_in_colour()
+
+
+def learned_numbers(subject: Subject) -> None:
+    """What `learned` names are finite numbers, and probabilities are in [0, 1]."""
+    trainer = subject.ready(GREY)
+    before = trainer.method.learned()
+    train(trainer, Onlooker(steps=2))
+    for key, value in [*before.items(), *trainer.method.learned().items()]:
+        _check_learned(key, value)
+
+
+def _check_learned(key: object, value: object) -> None:
+    if not isinstance(key, str) or not key.strip() or "\n" in key or key in NAMED:
+        raise ConformanceError(
+            f"{key!r} is no name of a learned number.", "Use `probability/<block>`, `range/<block>` or a short text."
+        )
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConformanceError(
+            f"The learned number {key!r} is of type {type(value).__name__}.",
+            "Return Python floats: `.item()` or `.tolist()` makes them of a tensor.",
+        )
+    if not math.isfinite(value):
+        raise ConformanceError(
+            f"The learned number {key!r} is {value}.",
+            "Find out where it leaves its range; a run with such a number ends as diverged.",
+        )
+    if key.startswith(SHARES) and not 0 <= value <= 1:
+        raise ConformanceError(
+            f"The learned number {key!r} is {value:.4g}, not in [0, 1].", "Clamp it, or name it in another way."
+        )
+    if key.startswith("range/") and value < 0:
+        raise ConformanceError(
+            f"The learned number {key!r} is {value:.4g}, below 0.", "Return the half-width of the law of the block."
+        )
+
+
+def training(subject: Subject) -> None:
+    """A whole run ends without an exception and without numbers that are not finite."""
+    run = subject.run
+    for name, tensor in run.trainer.method.learnable.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise ConformanceError(
+                f"learnable[{name!r}] is not finite after training.", "Keep it in its range after each step."
+            )
+
+
+def gradients(subject: Subject) -> None:
+    """Whatever in `learnable` requires a gradient has moved, or got one."""
+    run = subject.run
+    learnable = run.trainer.method.learnable
+    wanted = [name for name, tensor in learnable.items() if tensor.requires_grad]
+    if not wanted:
+        raise DoesNotApplyError("nothing in `learnable` requires a gradient")
+    for name in wanted:
+        stayed = not first_difference(run.start["learnable"].get(name), run.end["method"]["learnable"].get(name))
+        if stayed and name not in run.recorder.reached:
+            raise ConformanceError(
+                f"learnable[{name!r}] requires a gradient, but in a whole run it got none other than 0 and kept its "
+                "value.",
+                "Let the images, the loss or the regulariser depend on this very tensor: no .detach(), .item(), "
+                "torch.no_grad() or torch.tensor(…) on the way.",
+            )
+
+
+def learning(subject: Subject) -> None:
+    """A run changes what is learned, and what `learned` says of it."""
+    run = subject.run
+    if not run.trainer.method.learnable:
+        raise DoesNotApplyError("nothing is in `learnable`")
+    if not first_difference(run.start["learnable"], run.end["method"]["learnable"]):
+        raise ConformanceError(
+            "After a whole run everything in `learnable` is as it was.",
+            "Step it in `after_backward`, for instance with an optimiser of your own in `optimizers`, or set it in "
+            "`search`.",
+        )
+    now = run.trainer.method.learned()
+    if now and not first_difference(run.learned_at_start, now):
+        raise ConformanceError(
+            "`learned` says the same after a whole run as before, though `learnable` has changed.",
+            "Read the numbers from what is in `learnable` each time.",
+        )

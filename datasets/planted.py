@@ -1,0 +1,143 @@
+"""Any data set with a planted symmetry: each image is transformed once by a draw from a law that is known exactly."""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, ValidationInfo, field_validator
+from torch import Tensor
+
+from augbench.bench.catalogues import dataset_and_options, datasets
+from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
+from augbench.bench.errors import UserError
+from augbench.bench.law import PlantedLaw
+from augbench.bench.registry import register
+from augbench.bench.space import Draw, Space, resample, shared_space, to_unit_interval
+from augbench.bench.spec import Component, canonical_json, dataset_component
+from augbench.datasets.mnist5k import shrink
+
+PLANTING_SEED = 20250321
+CHUNK = 5000  # images transformed at a time, which bounds the memory
+
+
+class PlantedOptions(PlantedLaw, DatasetOptions):
+    """Options of a planted data set: the data set beneath and the law.
+
+    Attributes:
+        base_options: Those that differ from the base's defaults, so that one data set has one identity.
+    """
+
+    base: str = Field("mnist5k", description="registered data set whose images are transformed")
+    base_options: dict[str, Any] = Field({}, description="options of that data set")
+    shrink: Literal[1, 2] = Field(1, description="2 averages squares of 2×2 pixels after planting")
+
+    @field_validator("base")
+    @classmethod
+    def _known_base(cls, name: str) -> str:
+        try:
+            target = datasets().get(name)
+        except UserError as error:
+            raise ValueError(str(error).rstrip(".")) from None
+        if issubclass(target, Planted):
+            raise ValueError("a planted data set cannot be planted again; write both symmetries into one law")
+        return name
+
+    @field_validator("base_options")
+    @classmethod
+    def _options_of_base(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if "base" not in info.data:  # it was wrong itself
+            return options
+        try:
+            return dataset_component(info.data["base"], options, "base_options").settings
+        except UserError as error:
+            raise ValueError(str(error).rstrip(".")) from None
+
+    @property
+    def law(self) -> PlantedLaw:
+        """What is planted."""
+        return PlantedLaw.model_validate(self.model_dump(include=set(PlantedLaw.model_fields)))
+
+    @property
+    def base_component(self) -> Component:
+        """Identify the data set beneath, with its version and checksum."""
+        return dataset_component(self.base, self.base_options, "base_options")
+
+
+@register("planted")
+class Planted(DatasetSource):
+    """Images of another data set, train and test, each transformed once by a seeded draw from a known law.
+
+    What a learner finds can then be compared with what is there. Images are resampled as augmented ones are, then
+    rounded to whole grey levels; what the law leaves alone stays as it is.
+    """
+
+    title = "another data set, each image transformed once by a known law"
+    options_type = PlantedOptions
+
+    def load(self, options: DatasetOptions, root: Path) -> ImageData:
+        """Load the base, transform its images and shrink them."""
+        options = _planted(options)
+        base, base_options = dataset_and_options(options.base, options.base_options)
+        data, law = base.load(base_options, root), options.law
+        if data.image_size % options.shrink:
+            raise UserError(
+                f"The images of {options.base!r} have {data.image_size} pixels a side, which cannot be halved. Leave "
+                "out shrink = 2 of the data set 'planted'."
+            )
+        random = np.random.RandomState(PLANTING_SEED)  # the one NumPy generator whose stream is frozen
+        train, test = (_plant(split, law, random, options.shrink) for split in (data.train, data.test))
+        provenance = f"{data.provenance}; planted: {law.label}"
+        return replace(data, train=train, test=test, provenance=provenance, planted=law)
+
+    def source_checksum(self, options: DatasetOptions) -> str:
+        """Make a checksum of all that identifies the base: name, version, every option and its own checksum."""
+        content = canonical_json(_planted(options).base_component.model_dump(mode="json"))
+        return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
+
+    def check(self, options: DatasetOptions, root: Path) -> None:
+        """Check the base, which may download it."""
+        options = _planted(options)
+        base, base_options = dataset_and_options(options.base, options.base_options)
+        base.check(base_options, root)
+
+
+def _planted(options: DatasetOptions) -> PlantedOptions:
+    return PlantedOptions.model_validate(options.model_dump())
+
+
+def _plant(split: Split, law: PlantedLaw, random: np.random.RandomState, factor: int) -> Split:
+    space = shared_space(split.images.shape[-1])
+    transformed = transform(split.images, draw(len(split), law, space, random), space)
+    return Split(shrink(transformed, space.image_size // factor), split.labels)
+
+
+def draw(count: int, law: PlantedLaw, space: Space, random: np.random.RandomState) -> Draw:
+    """Draw from a planted law; images get the same random numbers whatever the law, so laws can be compared in pairs.
+
+    Args:
+        count: Number of draws N.
+        law: The law.
+        space: The shared space.
+        random: Source of randomness.
+    """
+    active = random.uniform(size=(count, len(law.shares))) < law.shares
+    magnitudes = random.uniform(-1, 1, size=(count, len(law.ranges))) * law.ranges
+    always = torch.ones(count, dtype=torch.bool)
+    return Draw(
+        active=torch.from_numpy(np.pad(active, ((0, 0), (0, 1)))),  # never a crop
+        magnitudes=torch.from_numpy(magnitudes),
+        half_turn=always,  # the share says how many images change, so the drawn element is never the identity
+        flip=always,
+        offsets=torch.full((count, 2), space.padding),
+    )
+
+
+def transform(images: Tensor, draw: Draw, space: Space) -> Tensor:
+    """Transform uint8 images (N, C, H, W) by one draw each and round to whole grey levels; uint8."""
+    inverse = space.inverse_matrices(draw).float()
+    chunks = zip(images.split(CHUNK), inverse.split(CHUNK), strict=True)
+    floats = (resample(to_unit_interval(chunk), matrices) for chunk, matrices in chunks)
+    return torch.cat([(chunk * 255).round().to(torch.uint8) for chunk in floats])

@@ -1,0 +1,50 @@
+"""Augerino with crop and horizontal flip added by hand."""
+
+import torch
+from torch import Tensor
+
+from augbench.bench.method import Setting
+from augbench.bench.registry import register
+from augbench.bench.space import Draw, resample, to_unit_interval
+from augbench.methods.augerino import Augerino, AugerinoHyperparameters
+
+
+@register("augerino+flips")
+class AugerinoWithFlips(Augerino):
+    """Learns Augerino's widths on images that were cropped and mirrored at random beforehand.
+
+    A draw is g = a∘f∘c: the crop c acts first, then the flip f, both as blocks of the shared space that are always in
+    the composition, and Augerino's transform a last. Flip and Augerino's transform share one resampling.
+    """
+
+    title = "Augerino after a random crop and horizontal flip"
+    paper = "Learning Augmentation Distributions using Transformed Risk Minimization (TMLR 2023), row 'Augerino +Flips'"
+    deviations = (
+        *Augerino.deviations,
+        "SCALE's tables have this row, but its text does not describe it; a sentence commented out in its source "
+        "says that crops and flips were added by hand. Order and strength are not stated: here the crop comes first, "
+        "then the flip, as in the shared space, and Augerino's transform last.",
+        "Test-time augmentation draws the crop and the flip as well, as in training; the paper's rows do not tell.",
+    )
+
+    def __init__(self, hyperparameters: AugerinoHyperparameters, setting: Setting) -> None:
+        super().__init__(hyperparameters, setting)
+        names = [block.name for block in setting.space.blocks]
+        self.always = torch.tensor([float(name in ("flip", "crop")) for name in names], device=setting.device)
+        self.unused_ranges = setting.space.maxima(setting.device)
+
+    def _draw_crop_and_flip(self, count: int, generator: torch.Generator) -> Draw:
+        return self.setting.space.sample(count, self.always, self.unused_ranges, generator)
+
+    def _transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        space = self.setting.space
+        draw = self._draw_crop_and_flip(len(images), generator)
+        inverse = space.inverse_matrices(draw) @ self._draw_matrices(len(images), generator)  # f⁻¹·a⁻¹
+        return resample(to_unit_interval(space.crop(images, draw)), inverse)
+
+    def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
+        """Draw from the law of the whole composition a∘f∘c."""
+        before = self.setting.space.matrices(self._draw_crop_and_flip(count, generator))  # f∘c
+        last = super().sample_transforms(count, generator)
+        linear = last[:, :, :2] @ before
+        return torch.cat((linear[:, :, :2], linear[:, :, 2:] + last[:, :, 2:]), dim=2)

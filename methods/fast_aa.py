@@ -1,0 +1,115 @@
+"""Fast AutoAugment: sub-policies found by density matching, or given by the user."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from augbench.bench.image_space import OPERATIONS
+from augbench.bench.method import Setting
+from augbench.bench.registry import register
+from augbench.bench.search import SearchProblem
+from augbench.methods.fast_aa_search import DensityMatching, DensityMatchingHyperparameters
+from augbench.methods.policy_file import PolicyContent, SubPolicy
+from augbench.methods.subpolicies import IDENTITY, STAGES, SubPolicies, SubPolicyMethod, symmetric_mapping
+from augbench.methods.wide_policy import Application
+
+
+class FastAutoAugmentHyperparameters(DensityMatchingHyperparameters):
+    """Hyperparameters of Fast AutoAugment: a policy, or how to search for one."""
+
+    policy: PolicyContent = Field(None, description="JSON file of sub-policies to use; none to search for them")
+
+
+@register("fast-aa")
+class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
+    """Each image gets one sub-policy, drawn uniformly, of two operations with their probabilities and levels.
+
+    They come from a search before training or, where the user names a file, from there; then nothing is searched for.
+    """
+
+    title = "sub-policies of image operations by density matching"
+    paper = "Lim et al., Fast AutoAugment (NeurIPS 2019)"
+    deviations = (
+        "Trials are drawn at random; the paper proposes them by Bayesian optimisation (the code's is HyperOpt's TPE).",
+        "The network that judges policies and its epochs are the run's own by default; the paper takes WRN-40-2.",
+        "That network is trained without warm-up, crop, flip and cutout, and judged on draws without them; "
+        "the authors' code has all of these.",
+        "No crop, flip or cutout on top in training, as for every other method here; the authors add them.",
+        "`rounds` = 2 is the paper's T; the authors' code makes one pass, though its policies are as many as two find.",
+        "A trial counts images that are right in one draw of 5, as in the authors' code; the paper speaks of accuracy.",
+        "Images stay floats between operations, and Cutout is black; the authors' code has 256 grey levels and a grey "
+        "Cutout.",
+        "Test-time draws are those of training; the paper has no test-time augmentation.",
+    )
+    searches = True
+    hyperparameters_type = FastAutoAugmentHyperparameters
+    quick_hyperparameters: ClassVar[Mapping[str, Any]] = {
+        "search_images": 200,
+        "search_network": "tiny",
+        "search_epochs": 2,
+        "folds": 2,
+        "rounds": 1,
+        "trials": 5,
+        "draws": 2,
+        "kept_trials": 2,
+    }
+
+    def __init__(self, hyperparameters: FastAutoAugmentHyperparameters, setting: Setting) -> None:
+        super().__init__(hyperparameters, setting)
+        self.mapping = symmetric_mapping(setting.device)
+        given = hyperparameters.policy
+        size = len(given) if given else hyperparameters.most_sub_policies
+        # one sub-policy that does nothing, until a policy is there
+        self.policy = SubPolicies(
+            operations=torch.full((size, STAGES), IDENTITY, device=setting.device),
+            probabilities=torch.zeros(size, STAGES, device=setting.device),
+            levels=torch.zeros(size, STAGES, device=setting.device),
+        )
+        self.count = torch.ones((), dtype=torch.long, device=setting.device)
+        self.learnable = {
+            "operations": self.policy.operations,
+            "probabilities": self.policy.probabilities,
+            "levels": self.policy.levels,
+            "count": self.count,
+        }
+        if given:
+            self.use(from_content(given, setting.device))
+
+    def use(self, found: SubPolicies) -> None:
+        """Take sub-policies as the policy; there may be fewer than there is room for."""
+        for name in ("operations", "probabilities", "levels"):
+            getattr(self.policy, name)[: len(found)] = getattr(found, name)
+        self.count.fill_(len(found))
+
+    def search(self, problem: SearchProblem) -> None:
+        """Search by density matching, unless the policy was given."""
+        if self.hyperparameters.policy is None:
+            search = DensityMatching(
+                self.hyperparameters, problem, self.setting.image_space, self.mapping, self.setting.epochs
+            )
+            self.use(search.search())
+
+    def draw(self, count: int, generator: torch.Generator) -> list[Application]:
+        """Draw a sub-policy for each image and its operations."""
+        return self.policy.draw(count, self.mapping, generator, self.count)
+
+    def rates(self) -> Tensor:
+        """Probability of each stage's own operation; (S, 2, 16)."""
+        policy = self.policy.subset(slice(int(self.count)))
+        return F.one_hot(policy.operations, len(OPERATIONS)) * policy.probabilities[..., None]
+
+
+def from_content(content: tuple[SubPolicy, ...], device: torch.device) -> SubPolicies:
+    """Make tensors of what a policy file contains."""
+    operations = [[OPERATIONS.index(name) for name, _, _ in steps] for steps in content]
+    probabilities = [[probability for _, probability, _ in steps] for steps in content]
+    levels = [[level for _, _, level in steps] for steps in content]
+    return SubPolicies(
+        torch.tensor(operations, device=device),
+        torch.tensor(probabilities, device=device),
+        torch.tensor(levels, device=device),
+    )

@@ -1,0 +1,108 @@
+"""Faster AutoAugment: sub-policies learned by gradients against a critic before training."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from augbench.bench.image_space import OPERATIONS, ImageSpace
+from augbench.bench.method import Setting
+from augbench.bench.registry import register
+from augbench.bench.search import SearchProblem
+from augbench.methods.faster_aa_search import AdversarialSearch, AdversarialSearchHyperparameters, MixturePolicy
+from augbench.methods.subpolicies import (
+    SEARCHED,
+    STAGES,
+    SubPolicyMethod,
+    apply_in_turn,
+    draw_applications,
+    one_sided_mapping,
+)
+from augbench.methods.wide_policy import Application
+
+
+@register("faster-aa")
+class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
+    """Each image gets one sub-policy, drawn uniformly; each of its two stages draws an operation by learned weights.
+
+    The operation is applied with a learned probability at a learned level. All of them are learned before training.
+    """
+
+    title = "sub-policies of image operations learned against a critic"
+    paper = "Hataya et al., Faster AutoAugment: Learning Augmentation Strategies using Backpropagation (ECCV 2020)"
+    deviations = (
+        "The operations are the 15 of `fast-aa`; the authors' code has a horizontal flip and TranslateY twice, but "
+        "neither TranslateX nor Cutout.",
+        "Enhancing operations, Posterize, Solarize and Cutout have the ranges of `fast-aa`; the authors' code gives "
+        "them others.",
+        "The gradient penalty takes the norm of the gradient in the whole image; the authors' code that over the "
+        "channels at each pixel. It is taken for images in [0, 1], the authors' for [−1, 1].",
+        "Batch normalisation in the trunk makes an image's score depend on the others of its batch, and so the "
+        "gradient penalty, as in the authors' code.",
+        "The trunk is the run's network with 64 outputs, by default; the authors take WRN-40-2 without its last layer.",
+        "After each step probabilities and levels are brought back into their ranges (probabilities to 0.001…0.999); "
+        "the authors' code clamps probabilities where they are used and levels not at all.",
+        "One draw of augmented images serves the steps of critic and policy; the authors' code draws twice.",
+        "In training each image draws a sub-policy; in the authors' code all images of a chunk share one.",
+        "Posterize and Equalize pass gradients to images as the identity does, Solarize and AutoContrast their own; in "
+        "the authors' code AutoContrast and Equalize are straight-through and Posterize and Solarize pass none.",
+        "Test-time draws are those of training; the paper has no test-time augmentation.",
+        "No crop or flip on top, in search and training, as for every other method here.",
+    )
+    searches = True
+    hyperparameters_type = AdversarialSearchHyperparameters
+    quick_hyperparameters: ClassVar[Mapping[str, Any]] = {
+        "search_images": 200,
+        "search_epochs": 1,
+        "search_batch_size": 40,
+        "search_network": "tiny",
+    }
+
+    def __init__(self, hyperparameters: AdversarialSearchHyperparameters, setting: Setting) -> None:
+        super().__init__(hyperparameters, setting)
+        self.mapping = one_sided_mapping(setting.device)
+        shape = (3, hyperparameters.sub_policies, STAGES, len(SEARCHED))
+        # no operation is applied until the search is over
+        self.policy = MixturePolicy(*torch.zeros(shape, device=setting.device).unbind())
+        self.learnable = {
+            "weights": self.policy.weights,
+            "probabilities": self.policy.probabilities,
+            "levels": self.policy.levels,
+        }
+
+    @property
+    def space(self) -> ImageSpace:
+        """The wide space, resampled bilinearly, which gives gradients in the search."""
+        return ImageSpace(self.setting.space.image_size, "bilinear")
+
+    def search(self, problem: SearchProblem) -> None:
+        """Learn the policy against a critic."""
+        search = AdversarialSearch(self.hyperparameters, problem, self.space, self.mapping, self.setting)
+        for tensor, found in zip(self.policy.tensors(), search.search().tensors(), strict=True):
+            tensor.copy_(found.detach())
+
+    def choice(self) -> Tensor:
+        """Probability of choosing each operation; (S, 2, 15)."""
+        return self.policy.choice(self.hyperparameters.weight_temperature)
+
+    def draw(self, count: int, generator: torch.Generator) -> list[Application]:
+        """Draw a sub-policy for each image and an operation for each of its stages."""
+        policy, device = self.policy, generator.device
+        drawn = torch.randint(self.hyperparameters.sub_policies, (count,), device=device, generator=generator)
+        choice = self.choice()[drawn].flatten(0, 1)
+        chosen = torch.multinomial(choice, 1, generator=generator).view(count, STAGES, 1)
+        probabilities = policy.probabilities[drawn].gather(2, chosen)[..., 0]
+        levels = policy.levels[drawn].gather(2, chosen)[..., 0]
+        operations = torch.tensor(SEARCHED, device=device)[chosen[..., 0]]
+        return draw_applications(operations, probabilities, levels, self.mapping, generator)
+
+    def transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw for each image and apply it, resampled as in the search."""
+        return apply_in_turn(images, self.draw(len(images), generator), self.space, generator)
+
+    def rates(self) -> Tensor:
+        """Probability of choosing an operation times that of applying it; (S, 2, 16)."""
+        by_operation = F.one_hot(torch.tensor(SEARCHED), len(OPERATIONS)).to(self.policy.weights)
+        return (self.choice() * self.policy.probabilities) @ by_operation

@@ -1,0 +1,145 @@
+"""What the fixed policies on the wide space share: torchvision's tables of strengths, and how a policy is applied."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from augbench.bench.image_space import MAGNITUDES, OPERATIONS
+from augbench.bench.method import Copies, H, Method, Policy, repeat
+from augbench.bench.space import to_unit_interval
+
+RANDOM_OPERATIONS = OPERATIONS[: OPERATIONS.index("Invert")]
+"""The 14 operations that TrivialAugment and RandAugment choose from, first in `OPERATIONS`."""
+
+DEVIATIONS = (
+    "Enhancing factors lie on either side of 1 by a coin, as in torchvision; in the authors' code they rise with the "
+    "level from near 0 to near 2, so that there the middle level leaves an image as it is.",
+    "Images stay floats, where torchvision cuts off to 256 levels after each operation; only Posterize and Equalize "
+    "do so here.",
+    "No crop, flip or cutout on top, which the paper's training on CIFAR has: every method here stands alone.",
+    "Color leaves grey images as they are, as in torchvision.",
+    "Test-time draws are those of training; the paper has no test-time augmentation.",
+)
+"""What holds for all of them."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """One operation for each image.
+
+    Attributes:
+        operations: Index into `OPERATIONS`; (N,) long.
+        magnitudes: Strength in the operation's unit; (N,).
+    """
+
+    operations: Tensor
+    magnitudes: Tensor
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """Strength of each operation at each level, and on which side of the neutral value it may lie.
+
+    Attributes:
+        table: Strength on the upper side of the neutral value; (operations, levels).
+        neutral: Where an operation does nothing; (operations,).
+        mirrored: Whether a coin decides on the side; (operations,) bool.
+    """
+
+    table: Tensor
+    neutral: Tensor
+    mirrored: Tensor
+
+    def draw(self, operations: Tensor, levels: Tensor, generator: torch.Generator) -> Application:
+        """Look up the strengths and draw the side of each.
+
+        Args:
+            operations: Index into `OPERATIONS`; (N,).
+            levels: Level of each operation; (N,).
+            generator: Source of randomness on the device of the table.
+        """
+        coin = torch.randint(2, operations.shape, device=generator.device, generator=generator, dtype=torch.bool)
+        upper, neutral = self.table[operations, levels], self.neutral[operations]
+        return Application(operations, torch.where(self.mirrored[operations] & coin, 2 * neutral - upper, upper))
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Strengths of a policy's operations at its highest level; at the lowest all but Solarize do nothing.
+
+    Attributes:
+        shear: Tangent of the angle.
+        translation: Share of the side.
+        rotation: Degrees.
+        enhancement: Distance of the factor from 1.
+        bits: Bits that Posterize keeps.
+    """
+
+    shear: float
+    translation: float
+    rotation: float
+    enhancement: float
+    bits: int
+
+    def strengths(self, levels: int, image_size: int, device: torch.device) -> Strengths:
+        """Tabulate evenly spaced levels by torchvision's formulas: whole pixels, whole bits, thresholds from 1 to 0.
+
+        Args:
+            levels: Number of levels, at least 2.
+            image_size: Side of the images, in pixels.
+            device: Where the table is to live.
+        """
+        pixels = torch.linspace(0, self.translation * image_size, levels).trunc()
+        factors = 1 + torch.linspace(0, self.enhancement, levels)
+        rows = dict.fromkeys(("ShearX", "ShearY"), torch.linspace(0, self.shear, levels))
+        rows |= dict.fromkeys(("TranslateX", "TranslateY"), pixels / image_size)
+        rows |= dict.fromkeys(("Brightness", "Color", "Contrast", "Sharpness"), factors)
+        rows["Rotate"] = torch.linspace(0, self.rotation, levels)
+        rows["Posterize"] = (8 - torch.arange(levels) / ((levels - 1) / (8 - self.bits))).round()
+        rows["Solarize"] = torch.linspace(1, 0, levels)
+        known = [MAGNITUDES.get(name) for name in OPERATIONS]
+        return Strengths(
+            table=torch.stack([rows.get(name, torch.zeros(levels)) for name in OPERATIONS]).to(device),
+            neutral=torch.tensor([magnitude.neutral if magnitude else 0.0 for magnitude in known], device=device),
+            mirrored=torch.tensor([magnitude is not None and magnitude.mirrored for magnitude in known], device=device),
+        )
+
+
+# 150 pixels in images of 331 is where AutoAugment's search space ends
+AUTOAUGMENT_RANGES = Ranges(shear=0.3, translation=150 / 331, rotation=30.0, enhancement=0.9, bits=4)
+AUTOAUGMENT_RANGES_DEVIATION = (
+    "Translations reach 150/331 of the side, 14 pixels of 32, as in torchvision; the authors' code for CIFAR stops at "
+    "10 pixels."
+)
+
+
+class WidePolicy(Method[H]):
+    """A fixed policy on the wide space: it says which operations to apply one after another, the rest follows."""
+
+    def draw(self, count: int, generator: torch.Generator) -> list[Application]:
+        """Draw what happens to `count` images, in order."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how to draw: override `draw`.")
+
+    def transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw for each image and apply it.
+
+        Args:
+            images: (N, C, H, W), uint8.
+            generator: Source of randomness on the images' device.
+
+        Returns:
+            Float images in [0, 1].
+        """
+        transformed = to_unit_interval(images)
+        for step in self.draw(len(images), generator):
+            transformed = self.setting.image_space.apply(transformed, step.operations, step.magnitudes, generator)
+        return transformed
+
+    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+        """Make the augmented copies, each with a draw of its own."""
+        return Copies(self.transform(repeat(images, self.copies), generator))
+
+    def test_policy(self) -> Policy | None:
+        """Draw as in training."""
+        return self.transform

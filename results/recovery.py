@@ -1,0 +1,137 @@
+"""How much of a planted symmetry each learner recovered: a table across laws, and one coordinate by coordinate."""
+
+import re
+from dataclasses import replace
+
+import pandas as pd
+
+from augbench.bench.law import COORDINATES
+from augbench.results.comparison import (
+    NOTHING,
+    OF_THE_MAXIMUM,
+    RECOVERY_COLUMNS,
+    RECOVERY_DEFINITION,
+    RECOVERY_DIGITS,
+    SEVERAL_DEVICES,
+    Cell,
+    Column,
+    Row,
+    Table,
+    accuracy_digits,
+    mean_cell,
+    missing_seeds,
+    run_notes,
+)
+from augbench.results.frame import Runs
+
+ACCURACY = Column("Accuracy (%)", "accuracy", 0, "share")
+LAWS = (
+    "Laws: a block changes every image, by an amount uniform in the range that is given (scales: log factors); "
+    "half-turn and flip change half of the images. Other shares are given. none: nothing was planted."
+)
+
+
+def has_planted(runs: Runs) -> bool:
+    """Whether any run is finished on data with a planted law."""
+    return bool(runs.runs["law"].notna().any())
+
+
+def recovery_table(runs: Runs) -> Table:
+    """Compare learners across planted laws: a row for each learner, a column for each law.
+
+    A cell has the accuracy without test-time draws and the two recovery errors, over the planted coordinates and over
+    all, each as mean ± standard deviation over seeds.
+    """
+    planted = _planted(runs)
+    laws = sorted(set(planted["law"]), key=_natural_order)
+    columns = tuple(Column(law, "accuracy and recovery errors", None, "") for law in laws)
+    rows = []
+    for _, group in planted.groupby("comparison", sort=False):
+        for _, inside in group.groupby("label", sort=False):
+            by_law = {law: runs_of_law for law, runs_of_law in inside.groupby("law")}
+            cells = tuple(_summary_cell(runs, by_law[law], group) if law in by_law else Cell(NOTHING) for law in laws)
+            rows.append(_row(inside, cells, str(inside["comparison"].iloc[0])))
+    definitions = (
+        "Cells: accuracy in % after the last epoch, without test-time draws; recovery error, planted / all.",
+        RECOVERY_DEFINITION,
+        f"{NOTHING}: nothing was planted, the learner's transforms are not maps of the plane, or no run is finished.",
+        LAWS,
+    )
+    return Table("recovery", "Planted symmetries", run_notes(runs, planted), definitions, columns, tuple(rows))
+
+
+def coordinate_table(runs: Runs) -> Table:
+    """Compare learners on each planted law coordinate by coordinate, those that the law changes in bold."""
+    planted = _planted(runs)
+    coordinates = tuple(Column(name, f"recovery_distance/{name}", None, OF_THE_MAXIMUM) for name in COORDINATES)
+    columns = (ACCURACY, *RECOVERY_COLUMNS, *coordinates)
+    rows = []
+    for comparison, group in planted.groupby("comparison", sort=False):
+        for law in sorted(set(group["law"]), key=_natural_order):
+            of_law = group[group["law"] == law]
+            for _, inside in of_law.groupby("label", sort=False):
+                cells = tuple(_detail_cell(runs, inside, group, column) for column in columns)
+                rows.append(_row(inside, cells, f"{comparison}: {law}"))
+    definitions = (RECOVERY_DEFINITION, "Bold: the coordinates that the planted law changes.", LAWS)
+    title = "Planted symmetries by coordinate"
+    return Table("recovery-by-coordinate", title, run_notes(runs, planted), definitions, columns, tuple(rows))
+
+
+def _planted(runs: Runs) -> pd.DataFrame:
+    """Finished runs on planted data, named and grouped across laws."""
+    finished = runs.finished()
+    planted = finished[finished["law"].notna()]
+    return planted.assign(comparison=planted["law_comparison"], label=planted["law_label"])
+
+
+def _natural_order(law: str) -> tuple[bool, list[str | float]]:
+    """Nothing first, then by name and, within a name, by number."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", law)
+    return law != "none", [float(part) if index % 2 else part for index, part in enumerate(parts)]
+
+
+def _row(inside: pd.DataFrame, cells: tuple[Cell, ...], comparison: str) -> Row:
+    first, devices = inside.iloc[0], set(inside["device"])
+    return Row(
+        comparison=comparison,
+        dataset=str(first["dataset_label"]),
+        network=str(first["network"]),
+        budget=str(first["budget"]),
+        protocol=str(first["protocol"]),
+        label=str(first["label"]),
+        device=SEVERAL_DEVICES if len(devices) > 1 else str(first["device"]),
+        cells=cells,
+    )
+
+
+def _seeds(group: pd.DataFrame) -> int:
+    return int(group.groupby(["label", "law"])["seed"].nunique().max())
+
+
+def _accuracy(runs: Runs, inside: pd.DataFrame) -> Cell:
+    scores = runs.scores[runs.scores["folder"].isin(inside["folder"])]
+    values = scores.loc[(scores["metric"] == "accuracy") & (scores["draws"] == 0), "value"]
+    return mean_cell(values, 100, accuracy_digits(inside))
+
+
+def _errors(inside: pd.DataFrame, metric: str) -> Cell:
+    return mean_cell(inside[metric].dropna().astype(float), 1, RECOVERY_DIGITS)
+
+
+def _summary_cell(runs: Runs, inside: pd.DataFrame, group: pd.DataFrame) -> Cell:
+    accuracy = _accuracy(runs, inside)
+    errors = " / ".join(_errors(inside, column.metric).text for column in RECOVERY_COLUMNS)
+    return Cell(f"{accuracy.text} %; {errors}{missing_seeds(accuracy, _seeds(group))}")
+
+
+def _detail_cell(runs: Runs, inside: pd.DataFrame, group: pd.DataFrame, column: Column) -> Cell:
+    if column == ACCURACY:
+        cell = _accuracy(runs, inside)
+    elif column in RECOVERY_COLUMNS:
+        cell = _errors(inside, column.metric)
+    else:
+        here = runs.recovery["folder"].isin(inside["folder"]) & (runs.recovery["coordinate"] == column.heading)
+        distances = runs.recovery[here]
+        cell = mean_cell(distances["distance"].astype(float), 1, RECOVERY_DIGITS)
+        cell = replace(cell, best=bool(distances["planted"].any()))
+    return replace(cell, text=cell.text + missing_seeds(cell, _seeds(group)))

@@ -1,0 +1,236 @@
+"""Planted symmetries against torchvision and NumPy, their seeds and identity, and mistakes in their options."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy import stats
+from torch import Tensor
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms import functional as vision
+
+from augbench.bench import catalogues
+from augbench.bench.catalogues import dataset_and_options
+from augbench.bench.dataset import DatasetOptions, ImageData, Split
+from augbench.bench.errors import UserError
+from augbench.bench.law import PlantedLaw, decompose
+from augbench.bench.registry import Catalogue, Entry
+from augbench.bench.space import shared_space
+from augbench.bench.spec import Component, dataset_component
+from augbench.datasets.mnist5k import DigitOptions, Mnist5k, shrink
+from augbench.datasets.planted import PLANTING_SEED, Planted, draw
+
+SPACE = shared_space(28)
+
+
+@pytest.fixture(scope="module")
+def digits() -> ImageData:
+    return Mnist5k().load(DigitOptions(), Path())
+
+
+def component(**options: Any) -> Component:
+    return dataset_component("planted", options, "a test")
+
+
+def load(**options: Any) -> ImageData:
+    source, resolved = dataset_and_options("planted", component(**options).all_settings)
+    return source.load(resolved, Path())
+
+
+def planted_coordinates(law: PlantedLaw, count: int = 5000) -> NDArray[np.float64]:
+    """Transforms of the training images and then of the test images, in coordinates."""
+    random = np.random.RandomState(PLANTING_SEED)
+    draws = [draw(number, law, SPACE, random) for number in (4000, 1000)]
+    return np.concatenate([decompose(SPACE.matrices(part)) for part in draws])[:count]
+
+
+def images_of(data: ImageData) -> Tensor:
+    return torch.cat((data.train.images, data.test.images))
+
+
+@pytest.mark.parametrize("options", [{}, {"base_options": {"size": 14}}])
+def test_without_a_law_images_are_those_of_the_base(options: dict[str, Any]) -> None:
+    data = load(**options)
+    base = Mnist5k().load(DigitOptions.model_validate(options.get("base_options", {})), Path())
+    assert torch.equal(images_of(data), images_of(base))
+    assert data.planted == PlantedLaw()
+    assert data.classes == 10
+
+
+def test_rotations_are_those_of_torchvision_in_train_and_test(digits: ImageData) -> None:
+    data, angles = load(rotation=45.0), planted_coordinates(PlantedLaw(rotation=45.0))[:, 0]
+    assert data.planted == PlantedLaw(rotation=45.0)
+    assert "planted: rotation ±45°" in data.provenance
+    assert stats.kstest(np.degrees(angles), stats.uniform(-45, 90).cdf).pvalue > 1e-3
+    for index in [*range(0, 4000, 40), *range(4000, 5000, 20)]:
+        image, angle = images_of(digits)[index : index + 1].double() / 255, -math.degrees(angles[index])
+        expected = 255 * vision.rotate(image, angle, InterpolationMode.BILINEAR)
+        assert (images_of(data)[index : index + 1] - expected).abs().max() < 0.6  # rounding to whole grey levels
+
+
+def test_all_blocks_together_are_one_warp_of_plain_numpy(digits: ImageData) -> None:
+    options: dict[str, Any] = {"rotation": 30.0, "x_scale": 0.4, "y_scale": 0.2, "x_shear": 0.5, "flip": 0.5}
+    data, coordinates = load(**options), planted_coordinates(PlantedLaw(**options))
+    for index in range(0, 5000, 50):
+        turn, x_scale, y_scale, shear, flip, *_ = coordinates[index]
+        cosine, sine = math.cos(turn), math.sin(turn)
+        rotation = np.array([[cosine, -sine], [sine, cosine]])
+        sheared = np.diag(np.exp([x_scale, y_scale])) @ [[1, shear], [0, 1]] @ np.diag([1 - 2 * flip, 1])
+        image = images_of(digits)[index : index + 1].double() / 255
+        expected = 255 * warped(image[0, 0].numpy(), np.linalg.inv(rotation @ sheared))
+        assert abs(images_of(data)[index, 0].numpy() - expected).max() < 0.6
+
+
+def warped(image: NDArray[np.float64], inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bilinear warp about the centre by an inverse matrix, in plain NumPy; black outside."""
+    rows, columns = np.indices(image.shape) - 13.5
+    x = inverse[0, 0] * columns + inverse[0, 1] * rows + 13.5
+    y = inverse[1, 0] * columns + inverse[1, 1] * rows + 13.5
+    padded, left, top = np.pad(image, 40), np.floor(x).astype(int), np.floor(y).astype(int)
+    result = np.zeros_like(image)
+    for right, below in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        weight = (1 - abs(x - left - right)) * (1 - abs(y - top - below))
+        result += weight * padded[top + below + 40, left + right + 40]
+    return result
+
+
+@pytest.mark.parametrize(("option", "axes"), [("flip", (-1,)), ("half_turn", (-2, -1))])
+def test_flips_and_half_turns_move_whole_pixels(option: str, axes: tuple[int, ...], digits: ImageData) -> None:
+    before = images_of(digits)
+    assert torch.equal(images_of(load(**{option: 1.0})), before.flip(axes))
+    after = images_of(load(**{option: 0.3}))
+    changed = (after != before).flatten(1).any(1)
+    assert torch.equal(after[changed], before[changed].flip(axes))
+    assert stats.binomtest(int(changed.sum()), len(before), 0.3).pvalue > 1e-3
+
+
+def test_a_share_leaves_the_other_images_as_they_are(digits: ImageData) -> None:
+    data = load(rotation=90.0, rotation_share=0.4)
+    same = (images_of(data) == images_of(digits)).flatten(1).all(1)
+    assert stats.binomtest(int(same.sum()), len(same), 0.6).pvalue > 1e-3
+    angles = planted_coordinates(PlantedLaw(rotation=90.0, rotation_share=0.4))[:, 0]
+    assert stats.kstest(np.degrees(angles[angles != 0]), stats.uniform(-90, 180).cdf).pvalue > 1e-3
+
+
+def test_train_and_test_images_are_planted_apart_and_labels_stay(digits: ImageData) -> None:
+    data = load(rotation=45.0)
+    for mine, theirs in ((data.train, digits.train), (data.test, digits.test)):
+        assert torch.equal(mine.labels, theirs.labels)
+        assert (mine.images != theirs.images).flatten(1).any(1).float().mean() > 0.99
+    turn = planted_coordinates(PlantedLaw(rotation=45.0))[:, 0]
+    assert not np.isin(turn[4000:], turn[:4000]).any()
+
+
+def test_every_load_is_the_same_and_the_stream_is_pinned() -> None:
+    first, again = load(rotation=45.0, flip=0.5), load(rotation=45.0, flip=0.5)
+    assert torch.equal(images_of(first), images_of(again))
+    angles = np.degrees(planted_coordinates(PlantedLaw(rotation=45.0), 3)[:, 0])
+    assert angles == pytest.approx([29.213451137225963, -39.97608821697837, -39.51479942249786], abs=1e-9)
+
+
+def test_laws_that_differ_in_range_turn_each_image_in_proportion() -> None:
+    small, large = (planted_coordinates(PlantedLaw(rotation=extent))[:, 0] for extent in (10.0, 90.0))
+    assert 9 * small == pytest.approx(large, abs=1e-9)
+
+
+def test_images_are_planted_at_full_size_and_then_shrunk() -> None:
+    large, small = load(rotation=45.0), load(rotation=45.0, shrink=2)
+    assert torch.equal(images_of(small), shrink(images_of(large), 14))
+    assert torch.equal(small.train.labels, large.train.labels)
+
+
+# Identity
+
+
+def test_the_checksum_covers_all_that_identifies_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    checksums = {component().checksum, component(base="rotmnist5k").checksum}
+    checksums.add(component(base_options={"size": 14}).checksum)
+    monkeypatch.setattr(Mnist5k, "checksum", "sha256:0")
+    checksums.add(component().checksum)
+    monkeypatch.setattr(Mnist5k, "version", 2)
+    checksums.add(component().checksum)
+    assert len(checksums) == 5
+    assert all(len(checksum) == len("sha256:") + 64 for checksum in checksums)
+
+
+def test_the_law_is_a_setting_and_not_part_of_the_checksum() -> None:
+    assert component(rotation=45).checksum == component().checksum
+    assert component(rotation=45, shrink=2).settings == {"rotation": 45.0, "shrink": 2}
+    assert component(rotation=45).label == "planted (rotation=45.0)"
+
+
+def test_options_of_the_base_at_their_defaults_leave_the_identity_alone() -> None:
+    assert component(base="mnist5k", base_options={"size": 28}) == component()
+
+
+def test_other_data_sets_keep_their_own_checksum() -> None:
+    assert dataset_component("mnist5k", {}, "a test").checksum == Mnist5k.checksum
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"base": "mnst5k"}, ["base: There is no data set 'mnst5k'", "Did you mean 'mnist5k'?"]),
+        ({"base": "planted"}, ["cannot be planted again", "one law"]),
+        ({"base_options": {"sise": 14}}, ["'mnist5k' in base_options", "Did you mean 'size'?"]),
+        ({"base_options": {"size": 15}}, ["base_options", "28 or 14"]),
+        ({"base_options": 14}, ["base_options", "must be a table"]),
+        ({"base": "mnst5k", "base_options": {"sise": 14}}, ["no data set 'mnst5k'"]),
+        ({"rotation": 200.0}, ["rotation", "less than or equal to 180"]),
+        ({"x_scale": 0.8}, ["x_scale", "less than or equal to 0.693"]),
+        ({"x_shear": 2.0}, ["x_shear", "less than or equal to 1"]),
+        ({"rotation_share": 0.5}, ["rotation_share changes nothing without rotation"]),
+        ({"shrink": 3}, ["shrink", "1 or 2"]),
+        ({"rotaton": 45.0}, ["'rotaton'", "Did you mean 'rotation'?"]),
+    ],
+)
+def test_wrong_options_are_explained_when_the_suite_is_read(options: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(UserError) as error:
+        dataset_component("planted", options, "suite 'mine'")
+    assert "\n" not in str(error.value)
+    assert all(word in str(error.value) for word in ["'planted' in suite 'mine'", *words])
+
+
+class Odd(Mnist5k):
+    """Images of an odd size, which are never found whole."""
+
+    name = "odd"
+
+    def load(self, options: DatasetOptions, root: Path) -> ImageData:
+        """Load images of 5 pixels a side."""
+        split = Split(torch.zeros(2, 1, 5, 5, dtype=torch.uint8), torch.zeros(2, dtype=torch.long))
+        return ImageData(split, split, 10, "a test")
+
+    def check(self, options: DatasetOptions, root: Path) -> None:
+        """Miss a file."""
+        raise UserError(f"{root} lacks a file.")
+
+
+@pytest.fixture
+def odd(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {"odd": Entry("odd", Odd, "a test"), "planted": Entry("planted", Planted, "a test")}
+    catalogue = Catalogue("data set", entries, ())
+    monkeypatch.setattr(catalogues, "datasets", lambda: catalogue)
+    for module in ("augbench.bench.spec", "augbench.datasets.planted"):
+        monkeypatch.setattr(f"{module}.datasets", lambda: catalogue)
+
+
+@pytest.mark.usefixtures("odd")
+def test_odd_sizes_cannot_be_shrunk() -> None:
+    assert load(base="odd").image_size == 5
+    with pytest.raises(UserError, match=r"'odd' have 5 pixels.*Leave out shrink"):
+        load(base="odd", shrink=2)
+
+
+@pytest.mark.usefixtures("odd")
+def test_the_base_is_checked() -> None:
+    source, options = dataset_and_options("planted", component(base="odd").all_settings)
+    with pytest.raises(UserError, match="somewhere lacks a file"):
+        source.check(options, Path("somewhere"))

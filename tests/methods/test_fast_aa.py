@@ -1,0 +1,266 @@
+"""Fast AutoAugment as a run: searched for or given, and what is learned."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from augbench.bench.dataset import ImageData, Split
+from augbench.bench.errors import UserError
+from augbench.bench.image_space import OPERATIONS
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.method import Setting
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.space import shared_space
+from augbench.bench.spec import RunSpec, method_component
+from augbench.bench.training import Trainer, new_trainer
+from augbench.bench.worker import StopSignal, execute, load_dataset
+from augbench.methods.fast_aa import FastAutoAugment, FastAutoAugmentHyperparameters
+
+CPU = torch.device("cpu")
+QUICK = FastAutoAugment.quick_hyperparameters
+POLICY = [[["Rotate", 0.5, 0.9], ["Rotate", 0.2, 0.1]], [["Invert", 1.0, 0.5], ["Cutout", 0.25, 1.0]]]
+
+MakeSpec = Callable[..., RunSpec]
+MakeFolder = Callable[[RunSpec], RunFolder]
+
+
+@pytest.fixture
+def policy_file(tmp_path: Path) -> Path:
+    """Write a policy file."""
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps({"sub_policies": POLICY}))
+    return path
+
+
+def make_method(**settings: Any) -> FastAutoAugment:
+    setting = Setting(shared_space(14), 1, 10, 400, 1, 2, CPU)
+    return FastAutoAugment(FastAutoAugmentHyperparameters.model_validate(settings), setting)
+
+
+def images(count: int = 200) -> Tensor:
+    return torch.randint(256, (count, 1, 14, 14), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+
+
+# A policy that is given
+
+
+def test_a_run_is_known_by_its_policy_and_not_by_the_file(policy_file: Path, tmp_path: Path) -> None:
+    component = method_component("fast-aa", {"policy": str(policy_file)}, "a test")
+    assert component.settings == {"policy": POLICY}
+    other_place = tmp_path / "other.json"
+    other_place.write_text(json.dumps(POLICY))
+    assert method_component("fast-aa", {"policy": str(other_place)}, "a test") == component
+    assert method_component("fast-aa", {"policy": POLICY}, "a test") == component
+    assert method_component("fast-aa", {"policy": POLICY[:1]}, "a test") != component
+    assert method_component("fast-aa", {}, "a test").settings == {}
+    assert str(tmp_path) not in component.model_dump_json()
+
+
+def test_a_specification_gives_the_policy_back(policy_file: Path, make_spec: MakeSpec) -> None:
+    spec = make_spec("fast-aa", policy=str(policy_file))
+    policy_file.unlink()
+    read = RunSpec.model_validate_json(spec.model_dump_json())
+    assert read.identity == spec.identity
+    hyperparameters = FastAutoAugmentHyperparameters.model_validate(read.method.all_settings)
+    assert hyperparameters == FastAutoAugmentHyperparameters.model_validate({"policy": POLICY})
+    assert hyperparameters.model_dump(mode="json")["policy"] == POLICY
+
+
+def test_a_wrong_file_is_an_error_when_the_suite_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text('[[["Turn", 0.5, 0.9], ["Rotate", 0.2, 0.1]]]')
+    with pytest.raises(UserError, match=r"Sub-policy 1 of the policy file .*policy.json: .*'Turn'"):
+        method_component("fast-aa", {"policy": str(path)}, "a test")
+
+
+@pytest.mark.usefixtures("few_digits")
+def test_a_given_policy_is_used_without_a_search(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, policy_file: Path
+) -> None:
+    folder = make_folder(make_spec("fast-aa", policy=str(policy_file)))
+    policy_file.unlink()  # workers need no file
+    assert execute(folder, placement, stop) is RunState.DONE
+    result = folder.read_result()
+    assert result is not None
+    assert result["image_passes"]["search"] == 0
+    learned = {name: value for name, value in result["learned"].items() if value}
+    assert learned == {
+        "probability/Rotate": pytest.approx((1 - 0.5 * 0.8) / 2),
+        "probability/Invert": 0.5,
+        "probability/Cutout": 0.125,
+    }
+
+
+def test_a_given_policy_is_what_images_get() -> None:
+    method, originals = (
+        make_method(policy=[[["Invert", 1, 0.5], ["Identity", 1, 0]], [["Solarize", 1, 1]] * 2]),
+        images(),
+    )
+    copies = method.augment(originals, torch.Generator().manual_seed(0)).images
+    doubled = originals.repeat(2, 1, 1, 1) / 255
+    inverted = ((copies - (1 - doubled)).abs() < 1e-6).all((1, 2, 3))
+    same = ((copies - doubled).abs() < 1e-6).all((1, 2, 3))
+    assert (inverted ^ same).all()
+    assert 150 < inverted.sum() < 250
+
+
+# A policy that is searched for
+
+
+def test_nothing_is_done_to_images_before_the_search() -> None:
+    method = make_method()
+    copies = method.augment(images(), torch.Generator().manual_seed(0)).images
+    assert torch.equal(copies, images().repeat(2, 1, 1, 1).float() / 255)
+    assert set(method.learned().values()) == {0.0}
+
+
+def trainer(
+    spec: RunSpec, placement: Placement, change: Callable[[ImageData], ImageData] = lambda data: data
+) -> Trainer:
+    return new_trainer(spec, change(load_dataset(spec.dataset, placement.data)), CPU)
+
+
+class Watcher:
+    """Lets everything go on."""
+
+    def during_search(self, trainer: Trainer) -> None:
+        """Do nothing."""
+
+    def after_step(self, trainer: Trainer) -> None:
+        """Do nothing."""
+
+    def after_phase(self, trainer: Trainer) -> None:
+        """Do nothing."""
+
+
+def found_policy(trained: Trainer) -> dict[str, Tensor]:
+    trained.train(Watcher())
+    return dict(trained.method.learnable)
+
+
+@pytest.mark.usefixtures("few_digits")
+def test_the_seed_decides_the_policy_bit_for_bit_and_test_images_do_not(
+    make_spec: MakeSpec, placement: Placement
+) -> None:
+    def other_test_images(data: ImageData) -> ImageData:
+        return replace(data, test=Split(255 - data.test.images, 9 - data.test.labels))
+
+    spec = make_spec("fast-aa", **QUICK)
+    first = found_policy(trainer(spec, placement))
+    torch.rand(3)  # another process would not have this one's global generator
+    again = found_policy(trainer(spec, placement, other_test_images))
+    other = found_policy(trainer(make_spec("fast-aa", seed=1, **QUICK), placement))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    for name in ("operations", "probabilities", "levels"):
+        assert not torch.equal(first[name], other[name])
+
+
+@pytest.mark.usefixtures("few_digits")
+def test_what_is_found_fits_and_is_used(make_spec: MakeSpec, placement: Placement) -> None:
+    trained = trainer(make_spec("fast-aa", **QUICK), placement)
+    found = found_policy(trained)
+    count, room = int(found["count"]), QUICK["folds"] * QUICK["kept_trials"] * 5
+    assert found["operations"].shape == (room, 2)
+    assert 0.8 * room <= count <= room
+    assert (found["operations"][:count] != OPERATIONS.index("Identity")).all()
+    assert not found["probabilities"][count:].any()
+    learned = trained.method.learned()
+    for name in OPERATIONS[1:]:
+        used = found["probabilities"] * (found["operations"] == OPERATIONS.index(name))
+        expected = (1 - (1 - used[:count, 0]) * (1 - used[:count, 1])).mean()
+        assert learned[f"probability/{name}"] == pytest.approx(float(expected), abs=1e-6)
+    assert trained.cost.image_passes["search"] > 0
+
+
+def test_state_goes_round() -> None:
+    settings = {"folds": 1, "rounds": 1, "trials": 1, "kept_trials": 1}
+    method, other = make_method(**settings), make_method(**settings)
+    method.policy.operations.fill_(OPERATIONS.index("Invert"))
+    method.policy.probabilities.fill_(1.0)
+    method.count.fill_(3)
+    other.load_state_dict(method.state_dict())
+    generators = [torch.Generator().manual_seed(0) for _ in range(2)]
+    copies = [
+        each.augment(images(), generator).images for each, generator in zip((method, other), generators, strict=True)
+    ]
+    assert torch.equal(*copies)
+    assert not torch.equal(copies[0], images().repeat(2, 1, 1, 1).float() / 255)
+    assert method.learned() == other.learned()
+
+
+# Runs that are interrupted
+
+
+def outcome(folder: RunFolder) -> dict[str, Any]:
+    """What must repeat bit for bit."""
+    result = folder.read_result()
+    assert result is not None
+    with np.load(folder.predictions, allow_pickle=False) as arrays:
+        predictions = {name: array.tobytes() for name, array in arrays.items()}
+    model = torch.load(folder.model, weights_only=True)
+    policy = {name: tensor.tolist() for name, tensor in model["method"]["learnable"].items()}
+    weights = {name: tensor.numpy().tobytes() for name, tensor in model["network"].items()}
+    learned = result["learned"]
+    return {"predictions": predictions, "policy": policy, "weights": weights, "learned": learned}
+
+
+STEPS = 14 + 1  # two epochs of seven steps, and once in the evaluation
+
+
+@pytest.fixture
+def spec(make_spec: MakeSpec) -> RunSpec:
+    """Make a run of two epochs after a quick search."""
+    return make_spec("fast-aa", epochs=2, **QUICK)
+
+
+@pytest.fixture
+def whole(
+    spec: RunSpec, make_folder: MakeFolder, placement: Placement, stop_after: Callable[[int], Any], few_digits: None
+) -> tuple[RunFolder, int]:
+    """Execute it without a stop; returns with it how often it asked."""
+    folder, counter = make_folder(spec), stop_after(10**6)
+    assert execute(folder, placement, counter) is RunState.DONE
+    return folder, 10**6 - counter.left
+
+
+def test_a_search_has_its_own_clock_and_count(whole: tuple[RunFolder, int]) -> None:
+    result = whole[0].read_result()
+    assert result is not None
+    assert all(seconds["search"] > 0 for seconds in result["seconds"].values())
+    train, held_out, folds, epochs, trials, draws = 120, 80, 2, 2, 5, 2
+    assert result["image_passes"]["search"] == folds * (epochs * train + trials * draws * held_out)
+    assert result["image_passes"]["training"] == 2 * 400
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        "training",
+        "search",
+    ],
+)
+def test_a_run_that_was_stopped_equals_a_whole_one_bit_for_bit(
+    phase: str,
+    whole: tuple[RunFolder, int],
+    spec: RunSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], Any],
+) -> None:
+    folder, questions = make_folder(spec), whole[1]
+    in_search = (questions - STEPS) // 2
+    assert (
+        execute(folder, placement, stop_after(in_search if phase == "search" else questions - STEPS + 5)) == "cancelled"
+    )
+    assert not folder.read_metrics()
+    torch.manual_seed(1)  # another process would not have this one's global generator
+    assert execute(folder, placement, stop) is RunState.DONE
+    assert outcome(folder) == outcome(whole[0])

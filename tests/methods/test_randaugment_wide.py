@@ -1,0 +1,101 @@
+"""RandAugment on its own operations: N of 14 with replacement, all at the level M."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from scipy import stats
+from torch import Tensor
+from torchvision.transforms import RandAugment as Theirs
+
+from augbench.bench.image_space import ENHANCING, OPERATIONS
+from augbench.bench.method import Setting
+from augbench.bench.space import shared_space
+from augbench.methods.randaugment_wide import RandAugmentWide, RandAugmentWideHyperparameters
+from augbench.methods.wide_policy import Application
+
+COUNT = 20_000
+
+
+def _method(copies: int = 1, **hyperparameters: Any) -> RandAugmentWide:
+    setting = Setting(
+        space=shared_space(32),
+        channels=3,
+        classes=10,
+        train_size=100,
+        epochs=10,
+        baseline_copies=copies,
+        device=torch.device("cpu"),
+    )
+    return RandAugmentWide(RandAugmentWideHyperparameters(**hyperparameters), setting)
+
+
+def _images(count: int) -> Tensor:
+    source = torch.Generator().manual_seed(0)
+    return torch.randint(256, (count, 3, 32, 32), dtype=torch.uint8, generator=source)
+
+
+@pytest.fixture(scope="module")
+def draws() -> list[Application]:
+    return _method().draw(COUNT, torch.Generator().manual_seed(1))
+
+
+def test_pairs_of_operations_are_uniform_over_14_times_14(draws: list[Application]) -> None:
+    first, second = draws
+    counts = np.bincount((14 * first.operations + second.operations).numpy())
+    assert len(counts) == 14**2
+    assert stats.chisquare(counts).pvalue > 1e-3
+    used = {OPERATIONS[index] for index in torch.cat((first.operations, second.operations)).unique().tolist()}
+    assert used == set(Theirs()._augmentation_space(31, (32, 32)))
+
+
+@pytest.mark.parametrize(("magnitude", "bins"), [(9, 31), (0, 31), (30, 31), (4, 10)])
+def test_all_strengths_are_those_of_torchvision_at_one_level(magnitude: int, bins: int) -> None:
+    (draw,) = _method(operations=1, magnitude=magnitude, bins=bins).draw(4000, torch.Generator().manual_seed(2))
+    for name, (table, signed) in Theirs()._augmentation_space(bins, (32, 32)).items():
+        if not table.ndim:
+            continue
+        value = float(table[magnitude])
+        value = int(value) / 32 if name.startswith("Translate") else value / 255 if name == "Solarize" else value
+        neutral = float(name in ENHANCING)
+        expected = sorted({neutral - value, neutral + value} if signed else {value})
+        found = draw.magnitudes[draw.operations == OPERATIONS.index(name)].unique()
+        assert found.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_signs_are_fair_coins_of_their_own(draws: list[Application]) -> None:
+    mirrored = [(draw.operations >= 1) & (draw.operations <= 9) for draw in draws]
+    both = mirrored[0] & mirrored[1]
+    neutral = [torch.isin(draw.operations, torch.arange(6, 10)).float() for draw in draws]
+    upper = [(draw.magnitudes > middle)[both] for draw, middle in zip(draws, neutral, strict=True)]
+    counts = np.bincount((2 * upper[0].long() + upper[1].long()).numpy())
+    assert len(counts) == 4
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_images_are_transformed_by_one_operation_after_another() -> None:
+    method, images = _method(copies=2, operations=3), _images(30)
+    copies = method.augment(images, torch.Generator().manual_seed(3))
+    source = torch.Generator().manual_seed(3)
+    expected, steps = images.repeat(2, 1, 1, 1), method.draw(60, source)
+    assert len(steps) == 3
+    for step in steps:
+        expected = method.setting.image_space.apply(expected, step.operations, step.magnitudes, source)
+    assert torch.equal(copies.images, expected)
+
+
+def test_a_magnitude_that_is_no_level_is_refused() -> None:
+    with pytest.raises(ValidationError, match="magnitude must be below bins, which is 9"):
+        RandAugmentWideHyperparameters(bins=9)
+
+
+def test_test_policy_draws_as_in_training() -> None:
+    method, images = _method(), _images(40)
+    policy = method.test_policy()
+    assert policy is not None
+    in_training = method.augment(images, torch.Generator().manual_seed(4)).images
+    assert torch.equal(policy(images, torch.Generator().manual_seed(4)), in_training)
+    assert not torch.equal(policy(images, torch.Generator().manual_seed(5)), in_training)
+    assert method.sample_transforms(10, torch.Generator()) is None

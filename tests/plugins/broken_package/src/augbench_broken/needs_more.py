@@ -1,0 +1,3 @@
+"""Imports what is not installed."""
+
+import a_library_that_is_not_there  # noqa: F401

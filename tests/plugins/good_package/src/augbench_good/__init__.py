@@ -1,0 +1,1 @@
+"""A package that brings a method and a network into augbench."""

@@ -1,0 +1,21 @@
+"""A method without hyperparameters."""
+
+import torch
+
+from augbench.bench.method import Copies, Hyperparameters, Method, repeat
+from augbench.bench.registry import register
+from augbench.bench.space import to_unit_interval
+
+
+@register("inversion")
+class Inversion(Method[Hyperparameters]):
+    """Inverts every other copy."""
+
+    title = "random inversion"
+    paper = "unpublished"
+
+    def augment(self, images: torch.Tensor, generator: torch.Generator) -> Copies:
+        """Invert or not."""
+        images = to_unit_interval(repeat(images, self.copies))
+        coin = torch.rand(len(images), 1, 1, 1, device=images.device, generator=generator) < 0.5
+        return Copies(torch.where(coin, 1 - images, images))
