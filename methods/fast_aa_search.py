@@ -21,7 +21,8 @@ from augbench.bench.method import Hyperparameters, repeat
 from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
 from augbench.methods.search_images import draw_seed, search_images
-from augbench.methods.subpolicies import SEARCHED, STAGES, LevelMapping, SubPolicies, apply_in_turn
+from augbench.methods.subpolicies import SEARCHED, STAGES, LevelMapping, SubPolicies
+from augbench.methods.wide_policy import apply_in_turn
 
 MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4

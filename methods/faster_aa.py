@@ -16,7 +16,6 @@ from augbench.methods.subpolicies import (
     SEARCHED,
     STAGES,
     SubPolicyMethod,
-    apply_in_turn,
     draw_applications,
     one_sided_mapping,
 )
@@ -97,10 +96,6 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
         levels = policy.levels[drawn].gather(2, chosen)[..., 0]
         operations = torch.tensor(SEARCHED, device=device)[chosen[..., 0]]
         return draw_applications(operations, probabilities, levels, self.mapping, generator)
-
-    def transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw for each image and apply it, resampled as in the search."""
-        return apply_in_turn(images, self.draw(len(images), generator), self.space, generator)
 
     def rates(self) -> Tensor:
         """Probability of choosing an operation times that of applying it; (S, 2, 16)."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from augbench.bench.image_space import GEOMETRIC, OPERATIONS, ImageSpace
+from augbench.bench.image_space import GEOMETRIC, OPERATIONS
 from augbench.bench.method import H
 from augbench.methods.wide_policy import Application, WidePolicy
 
@@ -99,15 +99,6 @@ def draw_applications(
     magnitudes = mapping.magnitudes(operations, levels, generator)
     operations = torch.where(applied, operations, IDENTITY)
     return [Application(operations[:, stage], magnitudes[:, stage]) for stage in range(STAGES)]
-
-
-def apply_in_turn(
-    images: Tensor, applications: list[Application], space: ImageSpace, generator: torch.Generator
-) -> Tensor:
-    """Transform images (N, C, H, W), uint8 or float in [0, 1]; returns float images in [0, 1]."""
-    for application in applications:
-        images = space.apply(images, application.operations, application.magnitudes, generator)
-    return images
 
 
 @dataclass(frozen=True)

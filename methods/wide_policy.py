@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from augbench.bench.image_space import MAGNITUDES, OPERATIONS
+from augbench.bench.image_space import MAGNITUDES, OPERATIONS, ImageSpace
 from augbench.bench.method import Copies, H, Method, Policy, repeat
 from augbench.bench.space import to_unit_interval
 
@@ -114,8 +114,22 @@ AUTOAUGMENT_RANGES_DEVIATION = (
 )
 
 
+def apply_in_turn(
+    images: Tensor, applications: list[Application], space: ImageSpace, generator: torch.Generator
+) -> Tensor:
+    """Transform images (N, C, H, W), uint8 or float in [0, 1]; returns float images in [0, 1]."""
+    for application in applications:
+        images = space.apply(images, application.operations, application.magnitudes, generator)
+    return images
+
+
 class WidePolicy(Method[H]):
     """A fixed policy on the wide space: it says which operations to apply one after another, the rest follows."""
+
+    @property
+    def space(self) -> ImageSpace:
+        """The wide space."""
+        return self.setting.image_space
 
     def draw(self, count: int, generator: torch.Generator) -> list[Application]:
         """Draw what happens to `count` images, in order."""
@@ -131,10 +145,7 @@ class WidePolicy(Method[H]):
         Returns:
             Float images in [0, 1].
         """
-        transformed = to_unit_interval(images)
-        for step in self.draw(len(images), generator):
-            transformed = self.setting.image_space.apply(transformed, step.operations, step.magnitudes, generator)
-        return transformed
+        return apply_in_turn(to_unit_interval(images), self.draw(len(images), generator), self.space, generator)
 
     def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
         """Make the augmented copies, each with a draw of its own."""

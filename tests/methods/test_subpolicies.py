@@ -17,12 +17,11 @@ from augbench.methods.subpolicies import (
     LevelMapping,
     SubPolicies,
     SubPolicyMethod,
-    apply_in_turn,
     draw_applications,
     one_sided_mapping,
     symmetric_mapping,
 )
-from augbench.methods.wide_policy import Application
+from augbench.methods.wide_policy import Application, apply_in_turn
 
 CPU = torch.device("cpu")
 LEVELS = (0.0, 0.25, 0.3, 0.5, 0.75, 1.0)
