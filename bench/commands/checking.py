@@ -19,11 +19,6 @@ app = typer.Typer(help="Check something of your own.", no_args_is_help=True)
 STYLES = {Result.PASSED: "green", Result.FAILED: "bold red"}
 
 
-@app.callback()
-def _group() -> None:
-    pass
-
-
 @app.command("method")
 def method(
     name: Annotated[

@@ -24,11 +24,6 @@ IMPORTED = ("Copies", "Draw", "Field", "Hyperparameters", "Setting", "SharedSpac
 app = typer.Typer(help="Write the files of something new.", no_args_is_help=True)
 
 
-@app.callback()
-def _group() -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class NewMethod:
     """A method to be written.

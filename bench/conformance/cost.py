@@ -28,9 +28,10 @@ def cost(subject: Subject) -> str:
 
 
 def _baseline(subject: Subject, copies: int) -> Trainer:
-    spec = subject.spec(GREY, method_component("none", {}, "the check"))
+    spec = subject.spec(GREY)
     budget = spec.budget.model_copy(update={"baseline_copies": copies})
-    return new_trainer(spec.model_copy(update={"budget": budget}), GREY.data(), subject.device)
+    baseline = spec.model_copy(update={"budget": budget, "method": method_component("none", {}, "the check")})
+    return new_trainer(baseline, GREY.data(), subject.device)
 
 
 def _one_step(trainer: Trainer) -> float:

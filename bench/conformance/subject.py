@@ -143,10 +143,10 @@ class Subject:
         """How catalogues are to list the class while it is checked."""
         return Entry(self.target.name, self.target, "the class that is checked")
 
-    def spec(self, problem: Problem, component: Component | None = None) -> RunSpec:
+    def spec(self, problem: Problem) -> RunSpec:
         """Specify a short run."""
         with methods().holding(self.entry):
-            method = component or method_component(self.target.name, self.settings, "the check")
+            method = method_component(self.target.name, self.settings, "the check")
         dataset = Component(name=f"conformance-{problem.name}", version=1)
         network = network_component(NETWORK)
         return RunSpec(protocol=PROTOCOL, method=method, dataset=dataset, network=network, budget=BUDGET, seed=0)
@@ -168,16 +168,15 @@ class Subject:
             self.searches[problem.name] = self.search(problem, seed=1)
         return self.searches[problem.name]
 
-    def search(self, problem: Problem, *, seed: int, data: ImageData | None = None) -> Search:
+    def search(self, problem: Problem, *, seed: int) -> Search:
         """Start a run and have it search.
 
         Args:
             problem: The kind of images.
             seed: Seed of the global generators, which should make no difference.
-            data: The data set, where it is another one.
         """
         seed_globally(seed)
-        trainer = self.trainer(problem, data)
+        trainer = self.trainer(problem)
         watch = Watch(trainer.method.search)
         trainer.method.search = watch.search  # type: ignore[method-assign]
         train(trainer, Onlooker(search_only=True))

@@ -12,9 +12,10 @@ from augbench.bench.catalogues import methods
 from augbench.bench.conformance import CHECKS, Report, Result, check_method, cost
 from augbench.bench.errors import UserError
 from augbench.bench.method import Hyperparameters, Method
-from augbench.bench.plugins import load_plugin
+from augbench.bench.plugins import load_plugin, marked_classes
 
-PLANTED = load_plugin(Path(__file__).with_name("planted_faults.py"))
+PLUGINS = [load_plugin(Path(__file__).with_name(f"{name}.py")) for name in ("planted_faults", "planted_run_faults")]
+PLANTED = {target.name: target for plugin in PLUGINS if plugin.module for target in marked_classes(plugin.module)}
 
 # Fault: the checks that must fail, and no other, with what the first of them says.
 FAULTS = {
@@ -61,15 +62,6 @@ FAULTS = {
 }
 
 
-def planted(name: str) -> type[Method[Any]]:
-    assert PLANTED.module is not None, PLANTED.problem
-    return next(member for member in vars(PLANTED.module).values() if vars_name(member) == name)
-
-
-def vars_name(member: object) -> object:
-    return vars(member).get("name") if isinstance(member, type) else None
-
-
 def failed(report: Report) -> list[str]:
     return [failure.check for failure in report.failures]
 
@@ -82,7 +74,7 @@ def test_every_method_of_the_project_keeps_the_contract(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sound", "sound-search"])
 def test_a_sound_method_passes_every_check(name: str) -> None:
-    report = check_method(planted(name))
+    report = check_method(PLANTED[name])
     assert report.passed, report
     apart = [outcome.check for outcome in report.outcomes if outcome.result is not Result.PASSED]
     searching = [] if name == "sound-search" else ["search", "search inputs", "search seed"]
@@ -100,35 +92,34 @@ def quick_cost(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught_by_the_check_that_is_about_it(name: str) -> None:
     checks, text = FAULTS[name]
-    report = check_method(planted(name))
+    report = check_method(PLANTED[name])
     assert failed(report) == checks, report
     assert text in report.failures[0].text
     assert all(failure.advice for failure in report.failures)
 
 
 def test_every_fault_that_is_planted_is_looked_for() -> None:
-    names = {vars_name(member) for member in vars(PLANTED.module).values()} - {None}
-    assert names == {*FAULTS, "sound", "sound-search", "quick-typo"}
+    assert set(PLANTED) == {*FAULTS, "sound", "sound-search", "quick-typo"}
 
 
 def test_an_exception_names_the_line_of_the_method() -> None:
-    (failure,) = check_method(planted("raises")).failures
+    (failure,) = check_method(PLANTED["raises"]).failures
     number = re.search(r"\(line (\d+) of planted_faults\.py\)", failure.text)
     assert number is not None
-    assert PLANTED.path.read_text().splitlines()[int(number[1]) - 1].strip() == "self.setting.epochs / 0"
+    assert PLUGINS[0].path.read_text().splitlines()[int(number[1]) - 1].strip() == "self.setting.epochs / 0"
 
 
 def test_wrong_quick_hyperparameters_are_the_methods_fault_and_given_ones_the_users() -> None:
-    report = check_method(planted("quick-typo"))
+    report = check_method(PLANTED["quick-typo"])
     assert failed(report) == ["hyperparameters", "start"]
     assert "no key 'learning_rat'. Did you mean 'learning_rate'?" in report.failures[0].text
     with pytest.raises(UserError, match=r"no key 'learning_rat'\. Did you mean 'learning_rate'"):
-        check_method(planted("sound"), {"learning_rat": 0.1})
+        check_method(PLANTED["sound"], {"learning_rat": 0.1})
 
 
 def test_hyperparameters_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    target = planted("sound")
+    target = PLANTED["sound"]
     start = target.__init__
 
     def remember(self: Method[Any], hyperparameters: Any, setting: Any) -> None:
@@ -150,7 +141,7 @@ def test_a_class_without_a_name_is_a_users_mistake() -> None:
 
 def test_an_absurd_cost_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "ABSURD", 0.0)
-    (failure,) = check_method(planted("sound")).failures
+    (failure,) = check_method(PLANTED["sound"]).failures
     assert failure.check == "cost"
     assert re.match(r"A step takes \d+\.\d × the step of `none` on as many images", failure.text)
 
@@ -159,7 +150,7 @@ def test_a_check_leaves_catalogue_and_global_generators_alone() -> None:
     before = dict(methods().entries)
     torch.manual_seed(5)
     np.random.seed(5)
-    check_method(planted("sound"))
+    check_method(PLANTED["sound"])
     drawn = torch.rand(1).item(), np.random.rand()
     torch.manual_seed(5)
     np.random.seed(5)
@@ -168,6 +159,6 @@ def test_a_check_leaves_catalogue_and_global_generators_alone() -> None:
 
 
 def test_the_report_as_text_says_what_to_do() -> None:
-    text = str(check_method(planted("mean-loss")))
+    text = str(check_method(PLANTED["mean-loss"]))
     assert text.startswith(f"mean-loss fails 1 of {len(CHECKS)} checks.\nloss: `loss` returned the shape (28,)")
     assert 'Return (copies, images), with reduction="none"' in text

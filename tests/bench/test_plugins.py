@@ -145,6 +145,7 @@ def test_a_file_may_look_into_a_catalogue_while_it_is_imported(tmp_path: Path) -
         assert not methods().broken
 
 
+@pytest.mark.slow
 def test_a_file_brings_in_every_kind_and_its_runs_record_it(
     augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
