@@ -71,7 +71,7 @@ class Copies:
 class Method(Generic[H]):
     """An augmentation learner.
 
-    The training loop calls, for each run, `search` (where `searches`), `wrap_network`, and then for each epoch
+    The training loop calls, for each run, `wrap_network`, `search` (where `searches`), and then for each epoch
     `start_epoch`, for each step `augment`, `loss`, `regulariser`, `after_backward`, and at the end of the epoch
     `after_epoch`. Evaluation calls `test_policy`. What the method learns goes into `learnable` and, where
     it uses optimisers of its own, they go into `optimizers`: both are then saved and restored with the run.
