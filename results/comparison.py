@@ -11,6 +11,7 @@ from augbench.results.frame import Runs
 
 NOTHING = "–"
 SEVERAL_DEVICES = "several devices"
+MOST_NAMED = 6  # of the methods and data sets that a table lacks
 RECOVERY_DIGITS = 3  # chance alone moves a distance by about 0.002
 
 
@@ -343,7 +344,9 @@ def _left_out(runs: Runs) -> list[str]:
     if not missing:
         return []
     waiting = runs.runs.loc[runs.runs["state"] != RunState.DONE.value, ["label", "comparison"]]
-    which = ", ".join(f"{label} on {comparison}" for label, comparison in _distinct(waiting))
+    named = [f"{label} on {comparison}" for label, comparison in _distinct(waiting)]
+    more = [f"{len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
+    which = ", ".join(named[:MOST_NAMED] + more)
     return [f"Runs that are not in this table: {missing}{f' ({which})' if which else ''}."]
 
 

@@ -178,3 +178,12 @@ def test_nothing_finished(tmp_path: Path, write_run: WriteRun) -> None:
     write_run(state=RunState.RUNNING)
     with pytest.raises(UserError, match="1 killed"):
         comparison_table(load_runs(tmp_path))
+
+
+def test_of_many_missing_runs_a_few_are_named(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run()
+    for number in range(9):
+        write_run(f"learner-{number}", state=RunState.PLANNED)
+    (note,) = [note for note in comparison_table(load_runs(tmp_path)).notes if note.startswith("Runs that are not")]
+    assert note.count("learner-") == 6
+    assert note.endswith("learner-5 on mnist5k (size=14), 3 more).")
