@@ -173,6 +173,7 @@ def show(rows: Sequence[dict[str, Any]], title: str) -> Table:
 def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Cost of a training step of each learner.")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="learners beside none; all by default")
     parser.add_argument("--network", default="smallnet", help="registered network")
     parser.add_argument("--size", type=int, default=28, choices=(14, 28), help="side of the digits, pixels")
     parser.add_argument("--batch", type=int, default=128, help="images in a batch, copies not counted")
@@ -189,7 +190,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     dataset = dataset_component("mnist5k", {"size": options.size}, "the benchmark")
     data = load_dataset(dataset, Path())
-    contestants = [contestant(entry.name, 1, data, options) for entry in methods()]
+    names = options.methods or [entry.name for entry in methods() if entry.name != "none"]
+    contestants = [contestant(name, 1, data, options) for name in ["none", *names]]
     for copies in sorted({each.copies for each in contestants} - {1}):
         contestants.append(contestant("none", copies, data, options))
     measure(contestants, options.batch, options.repeats)
