@@ -149,6 +149,9 @@ def compare_with_planted(method: Method[Any], law: PlantedLaw | None, protocol: 
         `planted`, the name of the law with the coordinates that it changes, and `recovery`, a distance for each
         coordinate (see `bench/law.py`), which is left out for methods whose images are not those of a map of the plane.
         Nothing where no law is known.
+
+    Raises:
+        DivergedError: If a learned map is not finite or cannot be inverted.
     """
     if law is None:
         return {}
@@ -157,4 +160,11 @@ def compare_with_planted(method: Method[Any], law: PlantedLaw | None, protocol: 
     planted = {"planted": {"law": law.label, "coordinates": law.coordinates}}
     if transforms is None:
         return planted
-    return planted | {"recovery": recovery(transforms, law, protocol.space(setting.space.image_size))}
+    try:
+        distances = recovery(transforms, law, protocol.space(setting.space.image_size))
+    except ValueError as error:
+        raise DivergedError(
+            f"{error} Lower the learning rate of the method in the suite, or strengthen its regulariser, and run it "
+            "again."
+        ) from None
+    return planted | {"recovery": distances}

@@ -220,6 +220,6 @@ def recovery_error(distances: Mapping[str, float]) -> float:
     """Mean over the coordinates: how far a learner is from what was planted, in one number.
 
     Over all coordinates it also counts what a learner found beyond that, such as symmetries that the images had before;
-    over `PlantedLaw.coordinates` alone it says how much of the planted symmetry was found.
+    over `PlantedLaw.coordinates` alone how far off it is in what was planted, too little or too much.
     """
     return sum(distances.values()) / len(distances)

@@ -9,7 +9,7 @@ from augbench.bench.registry import register
 from augbench.bench.space import Space
 from augbench.methods.augerino import (
     GENERATORS,
-    PARAMETRISATION_DEVIATIONS,
+    WIDTHS_DEVIATIONS,
     LearnedWidths,
     WidthHyperparameters,
     inverse_softplus,
@@ -34,7 +34,7 @@ class AugerinoPacBayes(LearnedWidths[AugerinoPacBayesHyperparameters]):
     title = "uniform law over six generators, PAC-Bayes regulariser"
     paper = "Learning Augmentation Distributions using Transformed Risk Minimization (TMLR 2023), ablation"
     deviations = (
-        *PARAMETRISATION_DEVIATIONS,
+        *WIDTHS_DEVIATIONS,
         "The paper says no more than Augerino's parametrisation with the PAC-Bayes regulariser, without flips. Widths "
         "start and step as Augerino's do, by Adam, and are then projected as in SCALE's algorithm.",
         "The paper states no maxima: they are those of the shared space, and for the translations the largest shift of "

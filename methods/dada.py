@@ -1,5 +1,8 @@
 """DADA: differentiable automatic data augmentation, in the shared space."""
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -32,6 +35,9 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
     deviations = (
         "The blocks are those of the shared space, as in SCALE's comparison, for which no code exists. A magnitude m "
         "in [0, 1] means ±m·A: in DADA's own range from −A to A, m = ½ was the identity.",
+        "The network of the search is the run's own, unless `search_network` names another; DADA takes WRN-40-2.",
+        "The held-out images of the search are at most the data set's fixed validation split, a fifth of the training "
+        "images, so there can be fewer of them than of those to fit on; DADA has as many.",
         "5 of 21 sub-policies are kept, about the same share as DADA's 25 of 105.",
         "Sub-policy and outcomes are drawn for each image and not for each mini-batch. The reward of a draw is what "
         "its own image contributes to the validation loss, to first order; what it does to other images through batch "
@@ -47,7 +53,11 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
     )
     searches = True
     hyperparameters_type = DadaHyperparameters
-    quick_hyperparameters = {"search_epochs": 1, "search_images": 64, "search_batch_size": 16}  # noqa: RUF012
+    quick_hyperparameters: ClassVar[Mapping[str, Any]] = {
+        "search_epochs": 1,
+        "search_images": 64,
+        "search_batch_size": 16,
+    }
 
     def __init__(self, hyperparameters: DadaHyperparameters, setting: Setting) -> None:
         super().__init__(hyperparameters, setting)

@@ -7,8 +7,7 @@ are not augmented. Both batches go through the network in training mode, each wi
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -36,7 +35,9 @@ class SearchHyperparameters(Hyperparameters):
     """Hyperparameters of the search; defaults are those of the reference code for CIFAR-10."""
 
     search_network: NetworkName | None = Field(None, description="network of the search; the run's own by default")
-    search_images: int = Field(4000, ge=2, description="images of the search, half to fit on and half held out")
+    search_images: int = Field(
+        4000, ge=2, description="images of the search, half to fit on and half held out, as far as there are so many"
+    )
     search_epochs: int = Field(20, ge=1, le=10_000, description="passes over the images to fit on")
     search_batch_size: int = Field(128, ge=1, le=65_536, description="images in a batch of the search, of either half")
     search_learning_rate: float = Field(0.1, gt=0, le=10, description="rate of the network at the start")
@@ -191,8 +192,7 @@ def search_policy(policies: SubPolicies, problem: SearchProblem, hyperparameters
         UserError: If there are too few images.
     """
     policies.start()
-    with own_randomness(problem.generator):
-        _run(policies, problem, hyperparameters)
+    _run(policies, problem, hyperparameters)
     learned = torch.cat([policies.logits, policies.probabilities.flatten(), policies.magnitudes.flatten()])
     if not learned.isfinite().all():
         raise DivergedError(
@@ -240,18 +240,6 @@ def halves(problem: SearchProblem, images: int) -> tuple[Split, Split]:
             "shares are kept. Raise it in the suite, to at least four for each class, and give the command again."
         )
     return parts[0], parts[1]
-
-
-@contextmanager
-def own_randomness(generator: torch.Generator) -> Iterator[None]:
-    """Let torch's global generators, from which networks start and drop out, follow from `generator` in this block.
-
-    They are put back at the end, so that a search that was stopped in the middle and begun again ends the same.
-    """
-    device = generator.device
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(int(torch.randint(2**62, (), device=device, generator=generator)))
-        yield
 
 
 def _leaves(tensors: Mapping[str, Tensor]) -> Weights:

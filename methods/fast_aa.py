@@ -37,7 +37,8 @@ class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
         "Trials are drawn at random; the paper proposes them by Bayesian optimisation (the code's is HyperOpt's TPE).",
         "The network that judges policies and its epochs are the run's own by default; the paper takes WRN-40-2.",
         "That network is trained without warm-up, crop, flip and cutout, and judged on draws without them; "
-        "the authors' code has all of these.",
+        "the authors' code has all of these. Weight decay acts on batch normalisation too.",
+        "The search images and their folds are the same for every seed of a run.",
         "No crop, flip or cutout on top in training, as for every other method here; the authors add them.",
         "`rounds` = 2 is the paper's T; the authors' code makes one pass, though its policies are as many as two find.",
         "A trial counts images that are right in one draw of 5, as in the authors' code; the paper speaks of accuracy.",

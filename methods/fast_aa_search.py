@@ -20,7 +20,7 @@ from augbench.bench.image_space import ImageSpace
 from augbench.bench.method import Hyperparameters, repeat
 from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
-from augbench.methods.search_images import draw_seed, search_images
+from augbench.methods.search_images import SPLIT_SEED, search_images
 from augbench.methods.subpolicies import SEARCHED, STAGES, LevelMapping, SubPolicies
 from augbench.methods.wide_policy import apply_in_turn
 
@@ -117,7 +117,7 @@ class DensityMatching:
         """Share of the held-out images that the network gets right under at least one of the draws; a scalar."""
         draws, generator = self.hyperparameters.draws, self.problem.generator
         right = torch.zeros((), dtype=torch.long, device=held_out.labels.device)
-        for batch in torch.arange(len(held_out)).split(self.hyperparameters.search_batch_size):
+        for batch in torch.arange(len(held_out), device=right.device).split(self.hyperparameters.search_batch_size):
             labels = held_out.labels[batch]
             images = repeat(held_out.images[batch], draws)
             images = apply_in_turn(images, policy.draw(len(images), self.mapping, generator), self.space, generator)
@@ -127,7 +127,7 @@ class DensityMatching:
 
 
 def split_folds(problem: SearchProblem, settings: DensityMatchingHyperparameters) -> list[tuple[Split, Split]]:
-    """Choose a class-balanced part of the training images and split it at random, several times over.
+    """Choose a class-balanced part of the training images and split it, several times over, alike for every seed.
 
     Returns:
         For each fold the images to train on and those held out, class shares kept. As in the authors' code, the folds
@@ -137,8 +137,7 @@ def split_folds(problem: SearchProblem, settings: DensityMatchingHyperparameters
         UserError: If one of the two would be empty.
     """
     reduced = search_images(problem, settings.search_images)
-    seeds = [draw_seed(problem.generator) for _ in range(settings.folds)]
-    folds = [split_off_validation(reduced, settings.hold_out, seed) for seed in seeds]
+    folds = [split_off_validation(reduced, settings.hold_out, SPLIT_SEED + fold) for fold in range(settings.folds)]
     if not all(len(part) for part in folds[0]):  # all folds are of the same size
         raise UserError(
             f"Holding out {settings.hold_out} of each class of {len(reduced)} images leaves none to train on or none "

@@ -43,6 +43,7 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
         "The trunk is the run's network with 64 outputs, by default; the authors take WRN-40-2 without its last layer.",
         "After each step probabilities and levels are brought back into their ranges (probabilities to 0.001…0.999); "
         "the authors' code clamps probabilities where they are used and levels not at all.",
+        "The search images are the same for every seed of a run.",
         "One draw of augmented images serves the steps of critic and policy; the authors' code draws twice.",
         "In training each image draws a sub-policy; in the authors' code all images of a chunk share one.",
         "Posterize and Equalize pass gradients to images as the identity does, Solarize and AutoContrast their own; in "
@@ -62,6 +63,7 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
     def __init__(self, hyperparameters: AdversarialSearchHyperparameters, setting: Setting) -> None:
         super().__init__(hyperparameters, setting)
         self.mapping = one_sided_mapping(setting.device)
+        self.operations = torch.tensor(SEARCHED, device=setting.device)
         shape = (3, hyperparameters.sub_policies, STAGES, len(SEARCHED))
         # no operation is applied until the search is over
         self.policy = MixturePolicy(*torch.zeros(shape, device=setting.device).unbind())
@@ -72,13 +74,13 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
         }
 
     @property
-    def space(self) -> ImageSpace:
+    def image_space(self) -> ImageSpace:
         """The wide space, resampled bilinearly, which gives gradients in the search."""
         return ImageSpace(self.setting.space.image_size, "bilinear")
 
     def search(self, problem: SearchProblem) -> None:
         """Learn the policy against a critic."""
-        search = AdversarialSearch(self.hyperparameters, problem, self.space, self.mapping, self.setting)
+        search = AdversarialSearch(self.hyperparameters, problem, self.image_space, self.mapping, self.setting)
         for tensor, found in zip(self.policy.tensors(), search.search().tensors(), strict=True):
             tensor.copy_(found.detach())
 
@@ -90,11 +92,12 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
         """Draw a sub-policy for each image and an operation for each of its stages."""
         policy, device = self.policy, generator.device
         drawn = torch.randint(self.hyperparameters.sub_policies, (count,), device=device, generator=generator)
-        choice = self.choice()[drawn].flatten(0, 1)
-        chosen = torch.multinomial(choice, 1, generator=generator).view(count, STAGES, 1)
+        choice = self.choice()[drawn]
+        arrival = torch.empty_like(choice).exponential_(generator=generator) / choice  # the first one is chosen
+        chosen = arrival.argmin(2, keepdim=True)
         probabilities = policy.probabilities[drawn].gather(2, chosen)[..., 0]
         levels = policy.levels[drawn].gather(2, chosen)[..., 0]
-        operations = torch.tensor(SEARCHED, device=device)[chosen[..., 0]]
+        operations = self.operations[chosen[..., 0]]
         return draw_applications(operations, probabilities, levels, self.mapping, generator)
 
     def rates(self) -> Tensor:

@@ -18,12 +18,12 @@ class FixedAugmentation(SharedSpaceMethod[Hyperparameters]):
     def __init__(self, hyperparameters: Hyperparameters, setting: Setting) -> None:
         super().__init__(hyperparameters, setting)
         names = [block.name for block in setting.space.blocks]
+        self.unused_ranges = setting.space.maxima(setting.device)
         self.probabilities = torch.tensor([float(name in ("flip", "crop")) for name in names], device=setting.device)
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Draw crop and flip for each image."""
-        space = self.setting.space
-        return space.sample(count, self.probabilities, space.maxima(generator.device), generator)
+        return self.setting.space.sample(count, self.probabilities, self.unused_ranges, generator)
 
     def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
         """Crop and mirror; both only move whole pixels, so nothing is resampled."""

@@ -41,13 +41,16 @@ class ScaleHyperparameters(DistributionHyperparameters):
 
 D = TypeVar("D", bound=DistributionHyperparameters)
 
-PARAMETRISATION_DEVIATIONS: tuple[str, ...] = (
+DISTRIBUTION_DEVIATIONS: tuple[str, ...] = (
     "The paper's estimator for π, read literally, takes an empty group's mean as zero and is biased towards ½; "
     "the default pools the groups over the mini-batch (`per-image-zero` is the literal reading).",
     "The paper states neither the maxima A nor the support of the crop: the shared space decides both.",
     "α keeps a floor of A/1000, since SCALE's regulariser diverges at 0.",
     "A block about which a mini-batch says nothing keeps its π in that step.",
     "The paper states no learning rate for α; it is that of π.",
+    "The paper leaves open how images are resampled (here bilinear, black outside, align_corners=False), in which "
+    "order the matrices of the blocks multiply (here as it writes them), and what test-time draws average (here "
+    "probabilities).",
 )
 
 
@@ -130,7 +133,7 @@ class Scale(LearnedDistribution[ScaleHyperparameters]):
 
     title = "probabilities and ranges of seven blocks, PAC-Bayes regulariser"
     paper = "Learning Augmentation Distributions using Transformed Risk Minimization (TMLR 2023)"
-    deviations = PARAMETRISATION_DEVIATIONS
+    deviations = DISTRIBUTION_DEVIATIONS
     hyperparameters_type = ScaleHyperparameters
 
     def regulariser(self) -> Tensor | None:

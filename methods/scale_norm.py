@@ -5,7 +5,7 @@ from pydantic import Field
 from torch import Tensor
 
 from augbench.bench.registry import register
-from augbench.methods.scale import PARAMETRISATION_DEVIATIONS, DistributionHyperparameters, LearnedDistribution
+from augbench.methods.scale import DISTRIBUTION_DEVIATIONS, DistributionHyperparameters, LearnedDistribution
 
 
 class ScaleNormHyperparameters(DistributionHyperparameters):
@@ -21,7 +21,7 @@ class ScaleNorm(LearnedDistribution[ScaleNormHyperparameters]):
     title = "probabilities and ranges of seven blocks, norm reward"
     paper = "Learning Augmentation Distributions using Transformed Risk Minimization (TMLR 2023), ablation"
     deviations = (
-        *PARAMETRISATION_DEVIATIONS,
+        *DISTRIBUTION_DEVIATIONS,
         "The paper says no more than SCALE's parametrisation with Augerino's L2 regulariser, which it calls the "
         "negative norm of the parameters of the distribution. These are π and α here, both in one norm and α in its "
         "own unit (rad, log factor, shear), as Augerino adds up its widths; a norm of α alone would push no π.",

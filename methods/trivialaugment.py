@@ -4,7 +4,7 @@ import torch
 from pydantic import Field
 from torch.nn import functional as F
 
-from augbench.bench.method import Hyperparameters, SharedSpaceMethod
+from augbench.bench.method import Hyperparameters, Setting, SharedSpaceMethod
 from augbench.bench.registry import register
 from augbench.bench.space import Draw
 
@@ -28,14 +28,17 @@ class TrivialAugment(SharedSpaceMethod[TrivialAugmentHyperparameters]):
     )
     hyperparameters_type = TrivialAugmentHyperparameters
 
+    def __init__(self, hyperparameters: TrivialAugmentHyperparameters, setting: Setting) -> None:
+        super().__init__(hyperparameters, setting)
+        self.maxima = setting.space.maxima(setting.device)
+
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Draw one block, or none, and its strength for each image."""
         space, device = self.setting.space, generator.device
         blocks = len(space.blocks)
         chosen = torch.randint(blocks + 1, (count,), device=device, generator=generator)
         active = F.one_hot(chosen, blocks + 1)[:, :blocks].bool()  # the last choice is the identity
-        maxima = space.maxima(device)
         level = torch.randint(self.hyperparameters.levels, (count, 1), device=device, generator=generator)
-        sign = 2 * torch.randint(2, (count, len(maxima)), device=device, generator=generator) - 1
-        magnitudes = sign * maxima * level / (self.hyperparameters.levels - 1)
+        sign = 2 * torch.randint(2, (count, len(self.maxima)), device=device, generator=generator) - 1
+        magnitudes = sign * self.maxima * level / (self.hyperparameters.levels - 1)
         return Draw(active, magnitudes, *space.sample_elements(count, generator))

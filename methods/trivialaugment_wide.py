@@ -23,7 +23,8 @@ class TrivialAugmentWide(WidePolicy[TrivialAugmentWideHyperparameters]):
     title = "one random image operation at a random strength"
     paper = "Müller and Hutter, TrivialAugment: Tuning-free Yet State-of-the-Art Data Augmentation (ICCV 2021)"
     deviations = (
-        "Operations, levels and strengths are those of torchvision's TrivialAugmentWide.",
+        "Operations, levels and strengths are those of torchvision's TrivialAugmentWide; the authors' code cuts "
+        "rotations and thresholds off to whole numbers.",
         "Translations reach 32 pixels in images of 32 pixels, as there; at other sizes they grow in proportion, so "
         "that the highest level always moves the whole image out of view.",
         *DEVIATIONS,

@@ -1,4 +1,4 @@
-"""What the fixed policies on the wide space share: torchvision's tables of strengths, and how a policy is applied."""
+"""What policies on the wide space share: torchvision's tables of strengths, and how a policy is applied."""
 
 from dataclasses import dataclass
 
@@ -124,10 +124,10 @@ def apply_in_turn(
 
 
 class WidePolicy(Method[H]):
-    """A fixed policy on the wide space: it says which operations to apply one after another, the rest follows."""
+    """A policy on the wide space: it says which operations to apply one after another, the rest follows."""
 
     @property
-    def space(self) -> ImageSpace:
+    def image_space(self) -> ImageSpace:
         """The wide space."""
         return self.setting.image_space
 
@@ -145,7 +145,7 @@ class WidePolicy(Method[H]):
         Returns:
             Float images in [0, 1].
         """
-        return apply_in_turn(to_unit_interval(images), self.draw(len(images), generator), self.space, generator)
+        return apply_in_turn(to_unit_interval(images), self.draw(len(images), generator), self.image_space, generator)
 
     def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
         """Make the augmented copies, each with a draw of its own."""

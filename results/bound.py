@@ -58,7 +58,9 @@ class Assumptions:
             )
         for option, value in (("--lipschitz", self.lipschitz), ("--prior-deviation", self.prior_deviation)):
             if not 1 / LARGEST <= value <= LARGEST:
-                raise UserError(f"{option} {value:g} is out of range: give a positive, finite number.")
+                raise UserError(
+                    f"{option} {value:g} is out of range: give a positive number, from {1 / LARGEST:g} to {LARGEST:g}."
+                )
         if not 0 < self.delta < 1:
             raise UserError(
                 f"--delta {self.delta:g} is out of range: it is the probability with which the bound may fail. Give a "

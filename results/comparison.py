@@ -42,9 +42,10 @@ RECOVERY_COLUMNS = (
 RECOVERY_DEFINITION = (
     "Recovery error: distance of the learned transforms from the planted ones, 0 is exact. In each coordinate (turn, "
     "x- and y-scale, x-shear, flip, x- and y-shift) it is the 1-Wasserstein distance of the two laws as a share of the "
-    "coordinate's maximum. Planted: mean over the coordinates that the planted law changes, so what was missed. All: "
-    "mean over all seven, so also what was found besides, such as symmetries that the images had before. Chance alone "
-    "gives about 0.002."
+    "coordinate's maximum. Planted: mean over the coordinates that the planted law changes: what was missed there, or "
+    "overdone, so that a learner that goes beyond the planted range can be farther off than one that does nothing. "
+    "All: mean over all seven, so also what was found besides, such as symmetries that the images had before. "
+    "Chance alone gives about 0.002."
 )
 
 
@@ -137,6 +138,7 @@ def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]
     columns += [column for column in RECOVERY_COLUMNS if finished[column.metric].notna().any()]
     if (finished["seconds_search"] > 0).any():
         columns.append(Column("Search (s)", "search_seconds", None, "seconds"))
+        columns.append(Column("Search passes", "search_image_passes", None, "images"))
     columns.append(Column("Training (s)", "training_seconds", None, "seconds", rank=4))
     columns.append(Column("Evaluation (s)", "evaluation_seconds", None, "seconds"))
     columns.append(Column("Time / none", "time_ratio", None, "ratio", rank=5))
@@ -204,9 +206,8 @@ def mean_cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
 def _other_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
     if column in RECOVERY_COLUMNS:
         return mean_cell(inside[column.metric].dropna().astype(float), 1, RECOVERY_DIGITS)
-    if column.metric == "training_image_passes":
-        cell = mean_cell(inside["image_passes_training"].astype(float), 1, 0)
-        return replace(cell, text=f"{cell.mean:,.0f}")
+    if column.unit == "images":
+        return _passes_cell(inside[f"image_passes_{column.metric.removesuffix('_image_passes')}"])
     # Seconds of different devices say nothing about one another and are never averaged.
     if inside["device"].nunique() > 1 or inside["seconds_training"].isna().any():
         return Cell(NOTHING if column.metric == "time_ratio" else SEVERAL_DEVICES)
@@ -218,6 +219,11 @@ def _other_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Ce
     cell = mean_cell(seconds, 1, 1 if seconds.mean() < 10 else 0)
     alone = group["device"].nunique() == 1
     return cell if alone else replace(cell, text=f"{cell.text} ({inside['device'].iloc[0]})")
+
+
+def _passes_cell(passes: "pd.Series[int]") -> Cell:
+    cell = mean_cell(passes.astype(float), 1, 0)
+    return replace(cell, text=f"{cell.mean:,.0f}") if cell.mean else Cell(NOTHING)
 
 
 def _ratio_cell(group: pd.DataFrame, inside: pd.DataFrame) -> Cell:
@@ -269,7 +275,7 @@ def _deviation(counts: "pd.Series[int]") -> list[str]:
         return []
     return [
         f"± is the standard deviation over seeds (n − 1 in the divisor), n = {_numbers(counts)}; a seed decides the "
-        "initialisation, the order of the images and all draws, never the split."
+        "initialisation, the order of the images and all draws, never the split into training and test images."
     ]
 
 

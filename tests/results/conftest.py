@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from augbench.bench.files import atomic_write, write_json
+from augbench.bench.launchers.launcher import Placement
 from augbench.bench.protocol import Budget, Protocol
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import Component, RunSpec
+from augbench.bench.worker import StopSignal, execute
 
 WriteRun = Callable[..., RunFolder]
+MakeSpec = Callable[..., RunSpec]
+MakeFolder = Callable[[RunSpec], RunFolder]
 
 PROBE_DEGREES = (-180.0, -90.0, 0.0, 90.0)
 
@@ -111,3 +115,17 @@ def write_run(tmp_path: Path) -> WriteRun:
         return write_run_folder(tmp_path, *arguments, **options)
 
     return write
+
+
+@pytest.fixture
+def finished(
+    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> Callable[..., RunFolder]:
+    """Execute a short run of a method."""
+
+    def finish(method: str, **hyperparameters: Any) -> RunFolder:
+        folder = make_folder(make_spec(method, **hyperparameters))
+        assert execute(folder, placement, stop) is RunState.DONE
+        return folder
+
+    return finish

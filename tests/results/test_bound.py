@@ -1,6 +1,5 @@
 """The PAC-Bayes bound against numbers worked out by hand, other formulas for the same terms, and finished runs."""
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,10 +17,10 @@ from torch.nn import functional as F
 
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Placement
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.run_folder import RunFolder
 from augbench.bench.spec import RunSpec
 from augbench.bench.training import new_trainer
-from augbench.bench.worker import StopSignal, execute, load_dataset
+from augbench.bench.worker import load_dataset
 from augbench.methods.scale import Scale
 from augbench.results.bound import (
     Assumptions,
@@ -205,20 +204,6 @@ def test_assumptions_out_of_range_are_refused(changes: dict[str, Any]) -> None:
 # Finished runs
 
 
-@pytest.fixture
-def finished(
-    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
-) -> Callable[..., RunFolder]:
-    """Execute a short run of a method."""
-
-    def finish(method: str, **hyperparameters: Any) -> RunFolder:
-        folder = make_folder(make_spec(method, **hyperparameters))
-        assert execute(folder, placement, stop) is RunState.DONE
-        return folder
-
-    return finish
-
-
 def _divergence_by_enumeration(learned: dict[str, float], prior: float) -> float:
     """Reg(θ) from the learned numbers: the theorem's first form, and sums over all elements of the discrete blocks."""
     maxima = {"rotation": math.pi, "x-scale": math.log(2), "y-scale": math.log(2), "x-shear": 1.0}
@@ -310,115 +295,3 @@ def test_a_run_of_the_norm_ablation_needs_a_prior(finished: Callable[..., RunFol
     assert result is not None
     expected = _divergence_by_enumeration(result["learned"], 0.05)
     assert found.measured.divergence == pytest.approx(expected, rel=1e-4)
-
-
-# The command
-
-
-def test_the_command_prints_the_terms_and_what_they_are_worth(
-    finished: Callable[..., RunFolder], augbench: CommandLine
-) -> None:
-    folder = finished("scale")
-    arguments = ("bound", folder.path, "--lipschitz", "1", "--loss-range", "0", "5", "--device", "cpu")
-    code, text, errors = augbench(*arguments)
-    assert (code, errors) == (0, "")
-    code, printed, _ = augbench(*arguments, "--json")
-    assert code == 0
-    numbers = json.loads(printed)
-    names = ("empirical_risk", "distance", "augmentation", "spread", "confidence", "concentration", "smoothing")
-    assert numbers["total"] == pytest.approx(sum(numbers[name] for name in names))
-    for name in (*names, "total"):
-        assert f"{numbers[name]:.6g}" in text
-    assert numbers["vacuous"] is True
-    assert "This bound is vacuous" in " ".join(text.split())
-    assert " ".join(numbers["in_words"].split()) in " ".join(text.split())
-    assert numbers["measured"]["images"] == 400
-    again = augbench(*arguments, "--json", "--delta", "0.01", "--prior-deviation", "2", "--prior-mean", "zero")
-    other = json.loads(again[1])
-    assert other["assumptions"] == {"lipschitz": 1, "loss_range": [0, 5], "delta": 0.01, "prior_deviation": 2}
-    assert other["measured"]["squared_distance"] != numbers["measured"]["squared_distance"]
-
-
-GOOD = ("--lipschitz", "1", "--loss-range", "0", "5", "--device", "cpu")
-
-
-def _fails_in_one_paragraph(outcome: tuple[int, str, str], *words: str) -> bool:
-    code, printed, errors = outcome
-    assert (code, printed) == (2, "")
-    assert errors.startswith("Error: ")
-    assert "\n" not in errors.strip(), "more than one paragraph"
-    missing = [word for word in words if word not in errors]
-    assert not missing, errors
-    return True
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--delta", "0"), ["--delta 0", "between 0 and 1"]),
-        (("--delta", "1.5"), ["--delta 1.5", "between 0 and 1"]),
-        (("--lipschitz", "0"), ["--lipschitz 0", "positive"]),
-        (("--prior-deviation", "-1"), ["--prior-deviation -1", "positive"]),
-        (("--loss-range", "5", "0"), ["--loss-range 5 0", "lower one first"]),
-        (("--draws", "1"), ["--draws must be at least 2"]),
-        (("--prior", "1"), ["--prior 1", "between 0 and 1"]),
-        (("--device", "cuda:9"), ["no device 'cuda:9'"]),
-    ],
-)
-def test_wrong_options(options: tuple[str, ...], words: list[str], write_run: WriteRun, augbench: CommandLine) -> None:
-    folder = write_run("scale")
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD, *options), *words)
-
-
-@pytest.mark.parametrize("missing", ["--lipschitz", "--loss-range"])
-def test_assumptions_that_flatter_have_no_default(missing: str, write_run: WriteRun, augbench: CommandLine) -> None:
-    options = {"--lipschitz": ("1",), "--loss-range": ("0", "5")}
-    del options[missing]
-    given_options = [word for name, values in options.items() for word in (name, *values)]
-    code, _, errors = augbench("bound", write_run("scale").path, *given_options)
-    assert code == 2
-    assert missing in errors
-
-
-@pytest.mark.parametrize("name", ["nowhere", "x" * 300, "a file"])
-def test_what_is_no_run_folder(name: str, tmp_path: Path, augbench: CommandLine) -> None:
-    (tmp_path / "a file").write_text("mine")
-    outcome = augbench("bound", tmp_path / name, *GOOD)
-    assert _fails_in_one_paragraph(outcome, "is no run folder", "OUT/runs/NAME")
-
-
-@pytest.mark.parametrize("state", [RunState.KILLED, RunState.FAILED])
-def test_an_unfinished_run(state: RunState, write_run: WriteRun, augbench: CommandLine) -> None:
-    folder = write_run("scale", state=state)
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), f"is {state}", "again")
-
-
-@pytest.mark.parametrize("method", ["none", "augerino", "trivialaugment"])
-def test_a_run_of_another_method(method: str, write_run: WriteRun, augbench: CommandLine) -> None:
-    outcome = augbench("bound", write_run(method).path, *GOOD)
-    assert _fails_in_one_paragraph(outcome, repr(method), "scale, scale-norm")
-
-
-def test_a_run_of_another_version(write_run: WriteRun, augbench: CommandLine) -> None:
-    outcome = augbench("bound", write_run("scale", version=77).path, *GOOD)
-    assert _fails_in_one_paragraph(outcome, "'scale' of version 77", "has 'scale' of version 1")
-
-
-def test_a_run_on_other_source_files(write_run: WriteRun, augbench: CommandLine) -> None:
-    outcome = augbench("bound", write_run("scale").path, *GOOD)
-    assert _fails_in_one_paragraph(outcome, "'mnist5k' of version 1 (files sha256:0123456789abcdef)")
-
-
-@pytest.mark.parametrize("damage", [b"", b"no archive", None])
-def test_a_damaged_model(damage: bytes | None, finished: Callable[..., RunFolder], augbench: CommandLine) -> None:
-    folder = finished("scale")
-    folder.model.unlink()
-    if damage is not None:
-        folder.model.write_bytes(damage)
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), "model.pt is missing or damaged")
-
-
-def test_a_model_of_another_run(finished: Callable[..., RunFolder], augbench: CommandLine) -> None:
-    folder, other = finished("scale"), finished("scale", copies=2)
-    folder.model.write_bytes(other.model.read_bytes())
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), "model.pt is missing or damaged")
