@@ -83,7 +83,7 @@ class RelaxedSample:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class GradientEstimates:
     """Estimated gradients, one for each image, differentiable in the parameters of the control variate.
 
     Attributes:
@@ -153,8 +153,8 @@ def draw_sample(logits: Tensor, probabilities: Tensor, count: int, generator: to
     )
 
 
-def relax(sample: RelaxedSample, rewards: Tensor, control: nn.Module, temperature: float) -> Estimate:
-    """Estimate the gradient of each image's expected reward.
+def relax(sample: RelaxedSample, rewards: Tensor, control: nn.Module, temperature: float) -> GradientEstimates:
+    """GradientEstimates the gradient of each image's expected reward.
 
     Args:
         sample: Choices and outcomes of N images.
@@ -167,7 +167,7 @@ def relax(sample: RelaxedSample, rewards: Tensor, control: nn.Module, temperatur
     paths = _gradients(free - bound, sample.parameters)
     advantage = rewards.detach() - bound
     logits = advantage[:, None] * scores[0] + paths[0]
-    return Estimate(logits, advantage[:, None, None] * scores[1] + paths[1])
+    return GradientEstimates(logits, advantage[:, None, None] * scores[1] + paths[1])
 
 
 def _gradients(values: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -9,7 +9,7 @@ from augbench.bench.space import Draw, Space
 
 
 @dataclass(frozen=True)
-class SubPolicies:
+class BlockPairs:
     """All unordered pairs of the blocks of a space, K of them; within a pair the order is that of the space.
 
     Attributes:
@@ -55,10 +55,10 @@ class SubPolicies:
         return Draw(active, signs * self.maxima * levels, *self.space.sample_elements(count, generator))
 
 
-def all_pairs(space: Space, device: torch.device) -> SubPolicies:
+def all_pairs(space: Space, device: torch.device) -> BlockPairs:
     """Make the sub-policies of a space, at their starts."""
     blocks = torch.combinations(torch.arange(len(space.blocks), device=device))
     logits, table = torch.zeros(len(blocks), device=device), torch.zeros(len(blocks), 2, device=device)
-    policies = SubPolicies(space, blocks, space.maxima(device), logits, table, table.clone())
+    policies = BlockPairs(space, blocks, space.maxima(device), logits, table, table.clone())
     policies.start()
     return policies

@@ -23,7 +23,7 @@ from augbench.bench.method import Hyperparameters
 from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
 from augbench.methods.dada_estimator import ControlVariate, draw_sample, relax
-from augbench.methods.dada_policy import SubPolicies
+from augbench.methods.dada_policy import BlockPairs
 
 SUBSET_SEED = 0
 SMALLEST_PROBABILITY = 0.05  # of a block and of leaving it out: the score is as large as the inverse of this
@@ -142,7 +142,7 @@ class PolicySearch:
     """
 
     def __init__(
-        self, policies: SubPolicies, hyperparameters: SearchHyperparameters, generator: torch.Generator
+        self, policies: BlockPairs, hyperparameters: SearchHyperparameters, generator: torch.Generator
     ) -> None:
         self.policies, self.hyperparameters, self.generator = policies, hyperparameters, generator
         self.control = ControlVariate(len(policies.logits), generator)
@@ -179,7 +179,7 @@ class PolicySearch:
         return unrolled.weights, unrolled.velocity
 
 
-def search_policy(policies: SubPolicies, problem: SearchProblem, hyperparameters: SearchHyperparameters) -> None:
+def search_policy(policies: BlockPairs, problem: SearchProblem, hyperparameters: SearchHyperparameters) -> None:
     """Learn a policy, in place, from its start.
 
     Args:
@@ -201,8 +201,8 @@ def search_policy(policies: SubPolicies, problem: SearchProblem, hyperparameters
         )
 
 
-def _run(policies: SubPolicies, problem: SearchProblem, hyperparameters: SearchHyperparameters) -> None:
-    fit, held_out = halves(problem, hyperparameters.search_images)
+def _run(policies: BlockPairs, problem: SearchProblem, hyperparameters: SearchHyperparameters) -> None:
+    fit, held_out = search_halves(problem, hyperparameters.search_images)
     network = problem.build_network(hyperparameters.search_network).train()
     weights: Weights = dict(network.named_parameters())
     velocity = {name: torch.zeros_like(weight) for name, weight in weights.items()}
@@ -225,7 +225,7 @@ def weight_step(hyperparameters: SearchHyperparameters, progress: float) -> Weig
     )
 
 
-def halves(problem: SearchProblem, images: int) -> tuple[Split, Split]:
+def search_halves(problem: SearchProblem, images: int) -> tuple[Split, Split]:
     """Choose the images to fit on and those held out, the same for every seed.
 
     Each half has `images` / 2 of its split, class shares kept, or all where there are no more.

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from augbench.methods.dada_estimator import ControlVariate, Estimate, RelaxedSample, draw_sample, relax
+from augbench.methods.dada_estimator import ControlVariate, GradientEstimates, RelaxedSample, draw_sample, relax
 
 LOGITS = torch.tensor([0.3, -0.5, 0.1], dtype=torch.float64)
 PROBABILITIES = torch.tensor([[0.3, 0.8], [0.6, 0.15], [0.5, 0.4]], dtype=torch.float64)
@@ -48,7 +48,7 @@ def _control(kind: str) -> nn.Module:
     return control
 
 
-def _flat(estimate: Estimate) -> Tensor:
+def _flat(estimate: GradientEstimates) -> Tensor:
     """Rows of all estimated numbers; (N, 9)."""
     return torch.cat((estimate.logits, estimate.probabilities.flatten(1)), dim=1).detach()
 
