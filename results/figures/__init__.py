@@ -10,10 +10,18 @@ from augbench.results.figures.angle import angle_figure
 from augbench.results.figures.learned import learned_figure, learned_numbers
 from augbench.results.figures.overview import discovered, overview_figure
 from augbench.results.figures.reliability import reliability_figure
+from augbench.results.figures.searched import searched_figure, searched_numbers
 from augbench.results.figures.style import figure_style
 from augbench.results.frame import Runs
 
-__all__ = ["angle_figure", "learned_figure", "overview_figure", "reliability_figure", "write_figures"]
+__all__ = [
+    "angle_figure",
+    "learned_figure",
+    "overview_figure",
+    "reliability_figure",
+    "searched_figure",
+    "write_figures",
+]
 
 # No date and no version: the same numbers give the same file.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -40,6 +48,8 @@ def write_figures(runs: Runs, out: Path) -> list[Path]:
     figures: dict[str, Callable[[Runs], Figure]] = {"reliability": reliability_figure}
     if len(learned_numbers(runs)):
         figures["learned"] = learned_figure
+    if len(searched_numbers(runs)):
+        figures["searched"] = searched_figure
     if len(runs.probe):
         figures["angle"] = angle_figure
         if set(discovered(runs)["comparison"]) & set(runs.probe["comparison"]):

@@ -24,7 +24,9 @@ _LINE, _LEGEND_GAP = 0.145, 0.42
 
 
 def learned_numbers(runs: Runs) -> pd.DataFrame:
-    """Select the probabilities and ranges of finished runs, in percent.
+    """Select the probabilities and ranges of finished runs, in percent, where they are learned in training.
+
+    What a search found before training does not change over the epochs and is left to the figure `searched`.
 
     Returns:
         A row for each run, epoch and block: the columns of `Runs.trajectories` with `kind` (`probability` or
@@ -32,7 +34,8 @@ def learned_numbers(runs: Runs) -> pd.DataFrame:
         that all methods share: its largest rotation, log factor and shear, and half an image for shifts.
     """
     finished = runs.finished()
-    numbers = runs.trajectories[runs.trajectories["folder"].isin(finished["folder"])]
+    learners = finished[finished["image_passes_search"] == 0]
+    numbers = runs.trajectories[runs.trajectories["folder"].isin(learners["folder"])]
     parts = numbers["quantity"].str.partition("/")
     numbers = numbers.assign(kind=parts[0], block=parts[2])
     numbers = numbers[numbers["kind"].isin(_KINDS)]

@@ -101,7 +101,13 @@ def _rows(found: pd.DataFrame) -> dict[tuple[str, str], float]:
     }
 
 
-def _draw_discovery(axes: Axes, found: pd.DataFrame) -> None:
+def draw_probabilities(axes: Axes, found: pd.DataFrame) -> None:
+    """Draw a bar for the mean of each block on each data set, and a point for each run.
+
+    Args:
+        axes: Where to.
+        found: A row for each run and block, with `comparison`, `block` and `percent`.
+    """
     blocks, rows = list(dict.fromkeys(found["block"])), _rows(found)
     for index, (name, inside) in enumerate(found.groupby("comparison", sort=False)):
         comparison, look = str(name), dataset_look(index)
@@ -115,6 +121,10 @@ def _draw_discovery(axes: Axes, found: pd.DataFrame) -> None:
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, 103)
+
+
+def _draw_discovery(axes: Axes, found: pd.DataFrame) -> None:
+    draw_probabilities(axes, found)
     axes.set_xlabel("Learned probability π (%)")
     axes.set_title(_title(found))
 

@@ -39,6 +39,7 @@ def write_run_folder(
     code: Mapping[str, Any] = MappingProxyType({"commit": "0123456789abcdef", "dirty": False}),
     training_seconds: float = 10.0,
     search_seconds: float = 0.0,
+    search_passes: int = 0,
     device: str = "cpu one",
     probabilities: Sequence[Sequence[float]] = ((0.9, 0.1), (0.2, 0.8), (0.6, 0.4), (0.7, 0.3)),
     labels: Sequence[int] = (0, 1, 1, 0),
@@ -78,7 +79,7 @@ def write_run_folder(
         "learned": rows[-1]["learned"],
         "seconds": {name: _phases(search_seconds, training_seconds) for name in device.split(" + ")},
         "code": dict(code),
-        "image_passes": {"search": 0, "training": 8000, "evaluation": 4, "compilation": 0},
+        "image_passes": {"search": search_passes, "training": 8000, "evaluation": 4, "compilation": 0},
         "train_images": 4000,
         "test_images": len(labels),
     }
