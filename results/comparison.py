@@ -302,7 +302,8 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
         *_recovery_definitions(columns),
         f"{phases}: wall-clock seconds of these phases, beside whatever else the machine did. Time / none: "
         "seconds of search and training as a multiple of those of none with the same data, network, budget and device; "
-        "compilation and evaluation are not counted. Image passes: images through the network in training, forwards.",
+        "compilation and evaluation are not counted. Image passes: images through the network in training, forwards; "
+        "search passes: through any network in the search.",
         "Bold: highest mean accuracy, as shown, among the methods with all seeds; that is no test of significance.",
     )
 
