@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST_QUOTE = 200  # characters
+
 
 class UserError(Exception):
     """A mistake in the input or the surroundings; the command line prints its text and exits with status 2."""
@@ -22,4 +24,9 @@ def one_of(kind: str, given: str, valid: Iterable[str]) -> str:
     close = get_close_matches(given, choices, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
     valid_ones = f"Valid choices: {', '.join(choices)}." if choices else "There are none to choose from."
-    return f"There is no {kind} {given!r}.{guess} {valid_ones}"
+    return f"There is no {kind} {shortened(given)!r}.{guess} {valid_ones}"
+
+
+def shortened(quote: str) -> str:
+    """Cut off what is too long to be quoted."""
+    return quote if len(quote) <= LONGEST_QUOTE else quote[:LONGEST_QUOTE] + "…"

@@ -118,7 +118,7 @@ class PlantedLaw(BaseModel):
         rotation: In degrees, as people write it; all others are in the units of the space.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     rotation: float = Field(0.0, ge=0, le=180, description="range r of the rotation: uniform in ±r degrees")
     x_scale: float = Field(0.0, ge=0, le=math.log(2), description="range of the log factor along x, at most ln 2")

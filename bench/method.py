@@ -176,7 +176,7 @@ class Method(Generic[H]):
         """Name the learned numbers for the trajectory.
 
         Keys are `probability/<block>` in [0, 1] and `range/<block>`, the half-width of a symmetric uniform law in the
-        unit of the block; other keys are kept and shown as they are.
+        unit of the block; other keys are kept as they are, and drawn over the epochs where training learns them.
         """
         return {}
 

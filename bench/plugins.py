@@ -21,11 +21,10 @@ from augbench.bench.errors import UserError
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 
 PLUGINS_VARIABLE = "AUGBENCH_PLUGINS"
+FROM_VARIABLE = f", which the variable {PLUGINS_VARIABLE} names,"
 GROUPS = ("augbench.methods", "augbench.datasets", "augbench.networks", "augbench.launchers")
-NOTHING_REGISTERED = (
-    'registers nothing: put @register("a-name") above a class derived from Method, DatasetSource, NetworkSource or '
-    "Launcher"
-)
+KINDS = "Method, DatasetSource, NetworkSource or Launcher"
+NOTHING_REGISTERED = f'registers nothing: put @register("a-name") above a class derived from {KINDS}'
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Plugin:
 def plugin_files() -> tuple[Path, ...]:
     """Plug-in files that this process is to know, each once."""
     named = os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep)
-    return tuple(dict.fromkeys(_absolute(Path(name)) for name in named if name))
+    return tuple(dict.fromkeys(_absolute(Path(name), FROM_VARIABLE) for name in named if name))
 
 
 @contextmanager
@@ -58,7 +57,10 @@ def plugins_added(paths: Sequence[Path]) -> Iterator[None]:
     Raises:
         UserError: If one of them, or one that the environment names already, is no Python file.
     """
-    files = dict.fromkeys([*plugin_files(), *map(_absolute, paths)])
+    known = plugin_files()
+    for path in known:
+        _check(path, FROM_VARIABLE)
+    files = dict.fromkeys([*known, *map(_absolute, paths)])
     for path in files:
         _check(path)
     before = os.environ.get(PLUGINS_VARIABLE)
@@ -72,15 +74,15 @@ def plugins_added(paths: Sequence[Path]) -> Iterator[None]:
             os.environ[PLUGINS_VARIABLE] = before
 
 
-def _absolute(path: Path) -> Path:
+def _absolute(path: Path, source: str = "") -> Path:
     try:
         return path.expanduser().resolve()
     except (RuntimeError, OSError) as error:
         reason = str(error).rstrip(".")
-        raise UserError(f"The plug-in {path} cannot be found: {reason}. {_how_to_name_one()}") from None
+        raise UserError(f"The plug-in {path}{source} cannot be found: {reason}. {_how_to_name_one()}") from None
 
 
-def _check(path: Path) -> None:
+def _check(path: Path, source: str = "") -> None:
     if os.pathsep in str(path):
         problem = f"has {os.pathsep!r} in its path, which separates the paths in {PLUGINS_VARIABLE}"
     elif path.suffix != ".py":
@@ -91,7 +93,7 @@ def _check(path: Path) -> None:
         problem = "is no file"
     else:
         return
-    raise UserError(f"The plug-in {path} {problem}. {_how_to_name_one()}")
+    raise UserError(f"The plug-in {path}{source} {problem}. {_how_to_name_one()}")
 
 
 def _how_to_name_one() -> str:
@@ -133,6 +135,12 @@ def marked_classes(module: ModuleType) -> list[type[Any]]:
     """Classes of a module itself, not those it imports, that carry the mark of `register`."""
     members = [member for member in vars(module).values() if isinstance(member, type)]
     return [member for member in members if member.__module__ == module.__name__ and "name" in vars(member)]
+
+
+def plugin_of(target: type[Any]) -> Plugin | None:
+    """The plug-in that a class stands in, None if it stands elsewhere."""
+    plugins = [load_plugin(path) for path in plugin_files()]
+    return next((one for one in plugins if one.module and one.module.__name__ == target.__module__), None)
 
 
 def package_of(point: EntryPoint) -> str:

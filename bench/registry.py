@@ -5,6 +5,7 @@ only marks a class and a catalogue is built by looking, so that importing a modu
 """
 
 import importlib
+import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,14 +18,15 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from augbench.bench.errors import UserError, one_of
-from augbench.bench.foreign import FOREIGN_ERRORS, in_words
-from augbench.bench.plugins import NOTHING_REGISTERED, load_plugin, marked_classes, package_of
+from augbench.bench.foreign import FOREIGN_ERRORS, in_words, prints_apart
+from augbench.bench.plugins import KINDS, NOTHING_REGISTERED, load_plugin, marked_classes, package_of
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9+-]*")
 OURS = "augbench"
+IN_A_FILE_OF_YOUR_OWN = "If it is in a file of your own, name that before the command: `augbench --plugin FILE …`."
 
 
 def register(name: str) -> Callable[[C], C]:
@@ -35,18 +37,29 @@ def register(name: str) -> Callable[[C], C]:
 
     Raises:
         ValueError: If the name has other characters.
-        TypeError: If the class is derived from nothing, and therefore of no kind that has a catalogue.
+        TypeError: If no name is given, or what is marked is no class of a kind that has a catalogue.
     """
+    if not isinstance(name, str):
+        given = getattr(name, "__name__", repr(name))
+        raise TypeError(f'@register needs a name: write @register("a-name") above the class, here above {given}.')
     if not NAME_PATTERN.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a table row: use lower-case letters, digits, '+' and '-'.")
 
     def mark(target: C) -> C:
-        if target.__bases__ == (object,):
-            raise TypeError(f"{target.__name__} must derive from Method, DatasetSource, NetworkSource or Launcher.")
+        called = getattr(target, "__name__", repr(target))
+        if not isinstance(target, type):
+            raise TypeError(f"@register({name!r}) belongs above a class, and {called} is none.")
+        if not _is_of_a_kind(target):
+            raise TypeError(f"{called} must derive from {KINDS}.")
         target.name = name  # type: ignore[attr-defined]
         return target
 
     return mark
+
+
+def _is_of_a_kind(target: type[Any]) -> bool:
+    """Whether a class has one of the bases that announce a registered `name`, which cannot be imported here."""
+    return any("name" in inspect.get_annotations(base) for base in target.__mro__[1:])
 
 
 @dataclass(frozen=True)
@@ -105,7 +118,8 @@ class Catalogue(Generic[T]):
         if name in self.entries:
             return self.entries[name]
         more = f"`augbench list {self.kind.replace(' ', '')}s` shows all."
-        raise UserError(" ".join([one_of(self.kind, name, self.entries), *map(str, self.broken), more]))
+        parts = [one_of(self.kind, name, self.entries), *map(str, self.broken), more, IN_A_FILE_OF_YOUR_OWN]
+        raise UserError(" ".join(parts))
 
     @contextmanager
     def holding(self, entry: Entry[T]) -> Iterator[None]:
@@ -195,7 +209,8 @@ def _plugin(path: Path) -> _Place:
 
 def _load(place: _Place) -> object:
     try:
-        return place.load()
+        with prints_apart():
+            return place.load()
     except FOREIGN_ERRORS as error:
         return Broken(place.origin, f"could not be imported: {in_words(error)}")
 

@@ -149,6 +149,8 @@ def validated(model: type[M], values: object, where: str) -> M:
         return model.model_validate(values)
     except ValidationError as error:
         raise UserError(f"Wrong settings for {where}: " + " ".join(_explain(model, error))) from None
+    except UserError as error:  # of a validator that has a paragraph of its own
+        raise UserError(f"Wrong settings for {where}: {error}") from None
 
 
 IN_TERMS_OF_TOML = {
@@ -174,7 +176,8 @@ def _explain(model: type[BaseModel], error: ValidationError) -> list[str]:
             sentences.append(f"{key!r} is missing.")
         else:
             message = IN_TERMS_OF_TOML.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
-            given = f" (given: {shorten(repr(problem['input']), 60)})" if key else ""
+            quoted = " (given: " in message  # by a model of its own, further inside
+            given = f" (given: {shorten(repr(problem['input']), 60)})" if key and not quoted else ""
             sentences.append(f"{key or 'settings'}: {message}{given}.")
     return sentences
 

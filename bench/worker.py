@@ -23,7 +23,9 @@ from augbench.bench.environment import choose_device, describe_environment
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.evaluation import compare_with_planted, evaluate, rotation_probe, summarise
 from augbench.bench.files import atomic_write, read_json, write_json, write_torch
+from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 from augbench.bench.launchers.launcher import Placement
+from augbench.bench.plugins import plugin_files
 from augbench.bench.run_folder import BusyError, RunFolder, RunState
 from augbench.bench.spec import Component
 from augbench.bench.training import StopRequested, Trainer, new_trainer
@@ -134,15 +136,15 @@ def _recorded(execution: Execution, placement: Placement) -> RunState:
         state, details = RunState.CANCELLED, {"reason": "Stopped on request; the same command goes on from here."}
     except CannotGoOnError as error:
         state, details = RunState.KILLED, {"reason": str(error)}
-    except Exception as error:
+    except FOREIGN_ERRORS as error:
         state, details = RunState.FAILED, _describe(error)
         logger.exception("attempt %d failed", attempt)
     folder.write_status(state, attempt=attempt, **details)
     return state
 
 
-def _describe(error: Exception) -> dict[str, str]:
-    reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+def _describe(error: BaseException) -> dict[str, str]:
+    reason = str(error) if isinstance(error, UserError) else in_words(error, *plugin_files())
     return {"reason": reason, "exception": type(error).__name__, "traceback": traceback.format_exc()}
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from augbench.bench.catalogues import dataset_and_options, datasets
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, one_of
 from augbench.bench.law import PlantedLaw
 from augbench.bench.registry import register
 from augbench.bench.space import Draw, Space, resample, shared_space, to_unit_interval
@@ -37,13 +37,20 @@ class PlantedOptions(PlantedLaw, DatasetOptions):
     @field_validator("base")
     @classmethod
     def _known_base(cls, name: str) -> str:
-        try:
-            target = datasets().get(name)
-        except UserError as error:
-            raise ValueError(str(error).rstrip(".")) from None
-        if issubclass(target, Planted):
+        catalogue = datasets()
+        bases = [entry.name for entry in catalogue if not issubclass(entry.target, Planted)]
+        if name in bases:
+            return name
+        if name in catalogue.entries:
             raise ValueError("a planted data set cannot be planted again; write both symmetries into one law")
-        return name
+        raise ValueError(" ".join([one_of("data set", name, bases), *map(str, catalogue.broken)]).rstrip("."))
+
+    @field_validator("shrink", mode="before")
+    @classmethod
+    def _no_truth_value(cls, factor: object) -> object:
+        if isinstance(factor, bool):  # which equals 1
+            raise ValueError("must be 1 or 2")
+        return factor
 
     @field_validator("base_options")
     @classmethod
@@ -82,11 +89,7 @@ class Planted(DatasetSource):
         options = _planted(options)
         base, base_options = dataset_and_options(options.base, options.base_options)
         data, law = base.load(base_options, root), options.law
-        if data.image_size % options.shrink:
-            raise UserError(
-                f"The images of {options.base!r} have {data.image_size} pixels a side, which cannot be halved. Leave "
-                "out shrink = 2 of the data set 'planted'."
-            )
+        _check_size(data, options)
         random = np.random.RandomState(PLANTING_SEED)  # the one NumPy generator whose stream is frozen
         train, test = (_plant(split, law, random, options.shrink) for split in (data.train, data.test))
         provenance = f"{data.provenance}; planted: {law.label}"
@@ -98,10 +101,20 @@ class Planted(DatasetSource):
         return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
 
     def check(self, options: DatasetOptions, root: Path) -> None:
-        """Check the base, which may download it."""
+        """Check the base, which may download it, and that its images can be shrunk."""
         options = _planted(options)
         base, base_options = dataset_and_options(options.base, options.base_options)
         base.check(base_options, root)
+        if options.shrink > 1:
+            _check_size(base.load(base_options, root), options)
+
+
+def _check_size(data: ImageData, options: PlantedOptions) -> None:
+    if data.image_size % options.shrink:
+        raise UserError(
+            f"The images of {options.base!r} have {data.image_size} pixels a side, which cannot be halved. Leave out "
+            "shrink = 2 of the data set 'planted'."
+        )
 
 
 def _planted(options: DatasetOptions) -> PlantedOptions:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -21,7 +21,18 @@ from augbench.methods.wide_policy import Application
 class FastAutoAugmentHyperparameters(DensityMatchingHyperparameters):
     """Hyperparameters of Fast AutoAugment: a policy, or how to search for one."""
 
-    policy: PolicyContent = Field(None, description="JSON file of sub-policies to use; none to search for them")
+    policy: PolicyContent = Field(None, description="JSON file of sub-policies to use instead of searching for them")
+
+    @model_validator(mode="after")
+    def _either_given_or_searched(self) -> "FastAutoAugmentHyperparameters":
+        searching = DensityMatchingHyperparameters.model_fields
+        changed = [name for name, field in searching.items() if getattr(self, name) != field.default]
+        if self.policy is not None and changed:
+            raise ValueError(
+                f"{', '.join(changed)} {'means' if len(changed) == 1 else 'mean'} nothing beside `policy`, since then "
+                "nothing is searched for: leave out the one or the other"
+            )
+        return self
 
 
 @register("fast-aa")

@@ -19,14 +19,16 @@ SubPolicy = tuple[Step, Step]
 STEP_EXAMPLE = '["Rotate", 0.5, 0.7]'
 EXAMPLE = f'[{STEP_EXAMPLE}, ["Color", 0.3, 0.4]]'
 LONGEST_QUOTE = 60  # characters
+LONGEST_PATH = 200  # characters in a message
 
 
 def read_policy(given: object) -> tuple[SubPolicy, ...] | None:
     """Read a policy from the path of a JSON file or from its content.
 
     Args:
-        given: None for no policy; a path, relative to the current folder; or what such a file contains: a list of
-            sub-policies, each two lists [operation, probability, level], or an object with it under "sub_policies".
+        given: None for no policy; a path, relative to the current folder, in which ~ is the home folder; or what such
+            a file contains: a list of sub-policies, each two lists [operation, probability, level], or an object with
+            it under "sub_policies".
 
     Returns:
         The sub-policies.
@@ -38,8 +40,8 @@ def read_policy(given: object) -> tuple[SubPolicy, ...] | None:
         return None
     where = "`policy`"
     if isinstance(given, str):
-        where = f"the policy file {given}"
-        given = _load(Path(given))
+        name = _shorten(given, LONGEST_PATH)
+        where, given = f"the policy file {name}", _load(given, name)
     if isinstance(given, dict):
         if "sub_policies" not in given:
             raise UserError(f'There is no key "sub_policies" in {where}. {_expected()}')
@@ -53,16 +55,29 @@ PolicyContent = Annotated[tuple[SubPolicy, ...] | None, BeforeValidator(read_pol
 """Type of a hyperparameter that is a policy; a path is replaced by what the file contains when it is read."""
 
 
-def _load(path: Path) -> object:
+def _load(given: str, name: str) -> object:
+    if not given:
+        raise UserError(f"`policy` is empty. {_way_on()}")
     try:
-        return json.loads(path.read_text("utf-8"))
+        path = Path(given).expanduser()
+        if path.exists() and not path.is_file():  # a named pipe, say, would be waited for
+            raise UserError(f"The policy file {name} cannot be read: it is no file. {_way_on()}")
+        text = path.read_bytes()
     except OSError as error:
-        raise UserError(
-            f"The policy file {path} cannot be read: {error.strerror}. Give the path of a JSON file, absolute or from "
-            f"the current folder, {Path.cwd()}, or leave `policy` out to have one searched for."
-        ) from None
+        raise UserError(f"The policy file {name} cannot be read: {error.strerror}. {_way_on()}") from None
+    except (ValueError, RuntimeError) as error:  # a character that no path has, the home of nobody
+        raise UserError(f"The policy file {name} cannot be read: {str(error).rstrip('.')}. {_way_on()}") from None
+    try:
+        return json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, a number or a nesting beyond all limits
-        raise UserError(f"The policy file {path} is not valid JSON: {error}. {_expected()}") from None
+        raise UserError(f"The policy file {name} is not valid JSON: {error}. {_expected()}") from None
+
+
+def _way_on() -> str:
+    return (
+        f"Give the path of a JSON file, absolute or from the current folder, {Path.cwd()}, or leave `policy` out to "
+        "have one searched for."
+    )
 
 
 def _sub_policy(content: object, where: str) -> SubPolicy:
@@ -77,7 +92,7 @@ def _step(step: object, where: str) -> Step:
         raise UserError(f"{where}: {_quote(step)} is no [operation, probability, level], such as {STEP_EXAMPLE}.")
     operation, probability, level = step
     if operation not in OPERATIONS:
-        raise UserError(f"{where}: {one_of('operation', operation, OPERATIONS)}")
+        raise UserError(f"{where}: {one_of('operation', _shorten(operation, LONGEST_QUOTE), OPERATIONS)}")
     return operation, _share(probability, "probability", where), _share(level, "level", where)
 
 
@@ -92,5 +107,8 @@ def _expected() -> str:
 
 
 def _quote(value: object) -> str:
-    text = reprlib.repr(value)  # bounded in depth and width
-    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+    return _shorten(reprlib.repr(value), LONGEST_QUOTE)  # bounded in depth and width
+
+
+def _shorten(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from augbench.bench.catalogues import methods
 from augbench.bench.errors import UserError
 from augbench.bench.randomness import generator
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.spec import Component, RunSpec, dataset_component, method_component, network_component
 from augbench.bench.training import Trainer, new_trainer
 from augbench.bench.worker import load_dataset
@@ -21,6 +21,7 @@ from augbench.methods.scale import LearnedDistribution
 
 LARGEST = 1e30  # of an assumption, so that no term overflows
 CHUNK = 1000  # images in one forward pass
+THEN = "then give this command again"
 
 
 class PriorMean(StrEnum):
@@ -39,6 +40,8 @@ class Assumptions:
         loss_range: (a, b): the loss is clipped to this interval.
         delta: δ: the bound may fail with this probability over the draw of the training images.
         prior_deviation: s: the prior of the weights is N(w₀, s²I).
+        prior_mean: w₀: the weights that the run's seed starts the network with, or 0.
+        prior: β of the augmentation's prior; None for that which SCALE was trained with.
 
     Raises:
         UserError: If a value is out of range.
@@ -48,6 +51,8 @@ class Assumptions:
     loss_range: tuple[float, float]
     delta: float = 0.05
     prior_deviation: float = 1.0
+    prior_mean: PriorMean = PriorMean.INITIAL
+    prior: float | None = None
 
     def __post_init__(self) -> None:
         lower, upper = self.loss_range
@@ -66,6 +71,10 @@ class Assumptions:
                 f"--delta {self.delta:g} is out of range: it is the probability with which the bound may fail. Give a "
                 "number between 0 and 1, both left out, such as 0.05."
             )
+        if self.prior is not None and not 0 < self.prior < 1:
+            raise UserError(
+                f"--prior {self.prior:g} is out of range: give a number between 0 and 1, both left out, such as 0.01."
+            )
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,7 @@ class Measured:
         divergence: Reg(θ) = KL(Q_θ‖P), in nats.
         empirical_risk: R_TRM,n, estimated: the clipped loss averaged over the training images and draws from Q_θ.
         standard_error: Standard error of that estimate, from the draws alone.
+        draws: Transforms drawn for each training image in it.
     """
 
     images: int
@@ -87,6 +97,7 @@ class Measured:
     divergence: float
     empirical_risk: float
     standard_error: float
+    draws: int
 
 
 @dataclass(frozen=True)
@@ -210,8 +221,6 @@ def pac_bayes_bound(
     data: Path,
     device: torch.device,
     draws: int = 8,
-    prior_mean: PriorMean = PriorMean.INITIAL,
-    prior: float | None = None,
 ) -> PacBayesBound:
     """Evaluate the bound for a finished run of a method that learns (π, α).
 
@@ -224,8 +233,9 @@ def pac_bayes_bound(
         data: Folder of downloaded data sets.
         device: Where the network is to run.
         draws: Transforms drawn for each training image, at least 2.
-        prior_mean: w₀: the weights that the run's seed starts the network with, or 0.
-        prior: β of the augmentation's prior; by default that which SCALE was trained with.
+
+    Returns:
+        The bound; its assumptions name the prior of the augmentation even if those that were given did not.
 
     Raises:
         UserError: If there is no such run, it is not finished, of another method or version, or damaged, or if an
@@ -233,14 +243,11 @@ def pac_bayes_bound(
     """
     if draws < 2:
         raise UserError(f"--draws must be at least 2, not {draws}.")
-    if prior is not None and not 0 < prior < 1:
-        raise UserError(
-            f"--prior {prior:g} is out of range: give a number between 0 and 1, both left out, such as 0.01."
-        )
     spec = _finished_spec(run)
-    prior = _prior(spec) if prior is None else prior
+    prior = _prior(spec) if assumptions.prior is None else assumptions.prior
     trainer = new_trainer(spec, load_dataset(spec.dataset, data), device)
-    start = [weight.detach().clone() * (prior_mean is PriorMean.INITIAL) for weight in trainer.network.parameters()]
+    initial = assumptions.prior_mean is PriorMean.INITIAL
+    start = [weight.detach().clone() * initial for weight in trainer.network.parameters()]
     _load_model(run, trainer)
     learner = cast("LearnedDistribution[Any]", trainer.method)  # as `_finished_spec` has made sure
     losses = _clipped_losses(trainer, learner, assumptions.loss_range, draws)
@@ -251,15 +258,19 @@ def pac_bayes_bound(
         divergence=learner.divergence(prior).item(),
         empirical_risk=losses.mean().item(),
         standard_error=math.sqrt(losses.var(dim=0).mean().item() / losses.numel()),
+        draws=draws,
     )
-    return bound(measured, assumptions)
+    return bound(measured, replace(assumptions, prior=prior))
 
 
 def _finished_spec(run: RunFolder) -> RunSpec:
     """Read what a run is and make sure that the bound is about it."""
     if not _is_run_folder(run.path):
         raise UserError(f"{run.path} is no run folder. Give that of one run, OUT/runs/NAME, with OUT as in --out OUT.")
-    spec, state = run.read_spec(), run.state()
+    try:
+        spec, state = run.read_spec(), run.state()
+    except DamagedError as error:
+        raise UserError(str(error).replace("give the same command again", f"run the suite again, {THEN}")) from None
     if state is not RunState.DONE:
         raise UserError(
             f"The run in {run.path} is {state}, and the bound needs its trained network. Give the command that it was "
@@ -325,7 +336,7 @@ def _load_model(run: RunFolder, trainer: Trainer) -> None:
     except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:
         raise UserError(
             f"{run.model} is missing or damaged ({type(error).__name__}). Move the folder away or delete it, run the "
-            "suite again, then give this command again; the other runs are not affected."
+            f"suite again, {THEN}; the other runs are not affected."
         ) from None
 
 

@@ -1,6 +1,7 @@
 """The comparison table: what every method reached on every data set, and what it cost."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from augbench.results.frame import Runs
 NOTHING = "–"
 SEVERAL_DEVICES = "several devices"
 MOST_NAMED = 6  # of the methods and data sets that a table lacks
+CHECKSUM = re.compile("=#[0-9a-f]{8}")  # as `brief` writes a long setting
 RECOVERY_DIGITS = 3  # chance alone moves a distance by about 0.002
 
 
@@ -136,7 +138,7 @@ def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]
     if draws and draws[-1] > 0:
         columns.append(Column(f"ECE{_with(draws[-1])}", "ece", draws[-1], "share"))
     columns += [column for column in RECOVERY_COLUMNS if finished[column.metric].notna().any()]
-    if (finished["seconds_search"] > 0).any():
+    if (finished["image_passes_search"] > 0).any():
         columns.append(Column("Search (s)", "search_seconds", None, "seconds"))
         columns.append(Column("Search passes", "search_image_passes", None, "images"))
     columns.append(Column("Training (s)", "training_seconds", None, "seconds", rank=4))
@@ -214,8 +216,8 @@ def _other_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Ce
     if column.metric == "time_ratio":
         return _ratio_cell(group, inside)
     seconds = inside[f"seconds_{column.metric.removesuffix('_seconds')}"]
-    if column.metric == "search_seconds" and not seconds.any():
-        return Cell(NOTHING)
+    if column.metric == "search_seconds" and not inside["image_passes_search"].any():
+        return Cell(NOTHING)  # nothing was searched for; finding that out took a moment
     cell = mean_cell(seconds, 1, 1 if seconds.mean() < 10 else 0)
     alone = group["device"].nunique() == 1
     return cell if alone else replace(cell, text=f"{cell.text} ({inside['device'].iloc[0]})")
@@ -265,6 +267,7 @@ def run_notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
         *_descriptions(groups),
         *_deviation(counts),
         *_settings(finished),
+        *_checksums(finished),
         *_several_codes(finished),
         *_left_out(runs),
     )
@@ -284,6 +287,14 @@ def _settings(finished: pd.DataFrame) -> list[str]:
     changed = finished.loc[finished["settings"] != "", ["label", "settings"]]
     described = [f"{label} with {settings}" for label, settings in _distinct(changed)]
     return [f"Not at their defaults: {'; '.join(described)}."] if described else []
+
+
+def _checksums(finished: pd.DataFrame) -> list[str]:
+    """Say what a checksum in place of a long setting is, where there is one."""
+    names = pd.concat([finished[column] for column in ("comparison", "label", "settings")])
+    if not names.str.contains(CHECKSUM).any():
+        return []
+    return ["#… is the start of the sha256 of a setting's content, which is too long to be shown."]
 
 
 def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str, ...]:

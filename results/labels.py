@@ -13,6 +13,9 @@ KNOWN_METHODS = (
 )
 """Order of methods in tables and legends: from no augmentation to the most that is learned; others come after."""
 
+GIVEN = "policy"
+"""Hyperparameter that is a policy given by the user: with it nothing is searched for, and no search setting matters."""
+
 
 @dataclass(frozen=True)
 class RunLabels:
@@ -58,15 +61,20 @@ def differences(groups: Sequence[Hashable], details: Sequence[Mapping[str, objec
 
     Returns:
         For each member the details that are not the same throughout its group, such as "copies=2, estimator=rloo";
-        empty for members of a group without differences.
+        empty for members of a group without differences. Where some members have a given policy and others none,
+        the two kinds are told apart by the policy alone; all details count within each kind.
     """
-    members: dict[Hashable, list[Mapping[str, object]]] = defaultdict(list)
-    for group, detail in zip(groups, details, strict=True):
-        members[group].append(detail)
-    varying = {group: _varying_keys(inside) for group, inside in members.items()}
+    kinds = [(group, detail.get(GIVEN) is not None) for group, detail in zip(groups, details, strict=True)]
+    members: dict[tuple[Hashable, bool], list[Mapping[str, object]]] = defaultdict(list)
+    for kind, detail in zip(kinds, details, strict=True):
+        members[kind].append(detail)
+    varying = {
+        (group, given): sorted({*_varying_keys(inside), *([GIVEN] if (group, not given) in members else [])})
+        for (group, given), inside in members.items()
+    }
     return [
-        ", ".join(f"{key}={brief(detail[key])}" for key in varying[group] if key in detail)
-        for group, detail in zip(groups, details, strict=True)
+        ", ".join(f"{key}={brief(detail[key])}" for key in varying[kind] if key in detail)
+        for kind, detail in zip(kinds, details, strict=True)
     ]
 
 

@@ -17,7 +17,9 @@ from augbench.results.bound import Assumptions, PacBayesBound, PriorMean, pac_ba
 def bound(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run that has learned (π, α), OUT/runs/NAME.")],
     lipschitz: Annotated[float, typer.Option(help="Lipschitz constant L of the clipped loss in the weights.")],
-    loss_range: Annotated[tuple[float, float], typer.Option(help="Interval that the loss is clipped to.")],
+    loss_range: Annotated[
+        tuple[float, float], typer.Option(metavar="A B", help="Interval that the loss is clipped to.")
+    ],
     delta: Annotated[float, typer.Option(help="Probability with which the bound may fail.")] = 0.05,
     prior_deviation: Annotated[float, typer.Option(help="Standard deviation s of the prior of the weights.")] = 1.0,
     prior_mean: Annotated[PriorMean, typer.Option(help="Mean w₀ of that prior.")] = PriorMean.INITIAL,
@@ -30,19 +32,30 @@ def bound(
     """Evaluate the PAC-Bayes bound of SCALE for one run, term by term, and say what it is worth."""
     found = pac_bayes_bound(
         RunFolder(run),
-        Assumptions(lipschitz, loss_range, delta, prior_deviation),
+        Assumptions(lipschitz, loss_range, delta, prior_deviation, prior_mean, prior),
         data=placement(1, device, data).data,
         device=choose_device(device),
         draws=draws,
-        prior_mean=prior_mean,
-        prior=prior,
     )
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False, allow_nan=False))
         return
     console = Console()
     console.print(_table(found))
+    console.print(_chosen(found), markup=False, highlight=False)
     console.print(f"\n{found.in_words()}", markup=False, highlight=False)
+
+
+def _chosen(found: PacBayesBound) -> str:
+    """Name in one sentence all that was chosen, so that the numbers can be had again."""
+    chosen, measured = found.assumptions, found.measured
+    lower, upper = chosen.loss_range
+    mean = "the weights at the start" if chosen.prior_mean is PriorMean.INITIAL else "0"
+    return (
+        f"With L = {chosen.lipschitz:g}, [a, b] = [{lower:g}, {upper:g}], δ = {chosen.delta:g}, s = "
+        f"{chosen.prior_deviation:g}, w₀ = {mean}, β = {chosen.prior:g}, {measured.draws} draws for each of n = "
+        f"{measured.images:,} images, p = {measured.weights:,} weights, σ = {found.posterior_deviation:.4g}."
+    )
 
 
 def _table(found: PacBayesBound) -> Table:

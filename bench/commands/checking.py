@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from augbench.bench.catalogues import methods
 from augbench.bench.commands.options import Device
 from augbench.bench.conformance import CHECKS, Report, Result, check_method
 from augbench.bench.errors import UserError
+from augbench.bench.foreign import prints_apart
 
 app = typer.Typer(help="Check something of your own.", no_args_is_help=True)
 
@@ -33,7 +35,7 @@ def method(
     """Check whether a method keeps the contract, on small made-up images; exit status 1 if it does not."""
     target = methods().get(name)
     console = Console()
-    with Console(stderr=True).status(f"Checking {name} …"):
+    with Console(stderr=True).status(f"Checking {name} …"), prints_apart() if as_json else nullcontext():
         report = check_method(target, _parsed(settings or []), device)
     if as_json:
         typer.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))

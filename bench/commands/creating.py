@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import augbench.methods
 from augbench.bench.catalogues import methods
-from augbench.bench.errors import UserError
+from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import write_text
 from augbench.bench.registry import NAME_PATTERN
 
@@ -96,13 +96,13 @@ def method(
 ) -> None:
     """Write a small method that works and its test, to be changed into your own."""
     _check_name(name)
-    _make(folder)
+    folder = _made(folder)
     new = NewMethod(name, folder)
     for path in (new.file, new.test):
         if path.exists():
             raise UserError(f"{path} exists already. Choose another name, or another folder with --folder.")
     for path, text in new.texts().items():
-        write_text(path, text)
+        _write(path, text)
         typer.echo(f"Wrote {path}")
     plugin = "" if new.package else f"--plugin {shlex.quote(str(new.file))} "
     typer.echo("\nNext, now and after each change:")
@@ -124,11 +124,27 @@ def _check_name(name: str) -> None:
         )
 
 
-def _make(folder: Path) -> None:
+def _made(folder: Path) -> Path:
+    """Expand a leading `~` and make the folder."""
     try:
+        folder = folder.expanduser()
         folder.mkdir(parents=True, exist_ok=True)
-        reason = "" if os.access(folder, os.W_OK) else "permission denied"
     except OSError as error:
-        reason = error.strerror or str(error)
-    if reason:
-        raise UserError(f"--folder {folder} cannot be written to: {reason}. Choose another folder.")
+        raise _not_writable(folder, error.strerror or str(error)) from None
+    except RuntimeError as error:  # there is no such user
+        raise _not_writable(folder, str(error).rstrip(".")) from None
+    if not os.access(folder, os.W_OK):
+        raise _not_writable(folder, "permission denied")
+    return folder
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_text(path, text)
+    except CannotGoOnError as error:
+        reason = error.__context__.strerror if isinstance(error.__context__, OSError) else None
+        raise _not_writable(path.parent, reason or "no file can be made there") from None
+
+
+def _not_writable(folder: Path, reason: str) -> UserError:
+    return UserError(f"--folder {folder} cannot be written to: {reason}. Choose another folder.")

@@ -1,6 +1,7 @@
 """`augbench list`: what is registered, and the card of one entry."""
 
 import json
+import textwrap
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -42,6 +43,8 @@ def list_registered(
         typer.echo(json.dumps(list(cards.values()) if name is None else cards[name], indent=1, ensure_ascii=False))
     elif name is None:
         _print_overview(cards, broken)
+    elif kind is Kind.SUITES:
+        typer.echo(cards[name]["toml"], nl=False)  # the text alone, to be copied into a file
     else:
         _print_card(cards[name])
 
@@ -106,13 +109,22 @@ def _print_card(card: dict[str, Any]) -> None:
             lines = []
         first = f"{key}: {_in_words(value)}" if not lines else f"{key}:"
         for line in [first, *lines]:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            console.print(_wrapped(line, console), markup=False, highlight=False, soft_wrap=True)
+
+
+def _wrapped(line: str, console: Console) -> str:
+    """Break a line between words where a terminal would break it inside them; what is no terminal gets it whole."""
+    if not console.is_terminal:
+        return line
+    hanging = " " * (len(line) - len(line.lstrip()) + 4)
+    width = max(console.width, 2 * len(hanging))
+    return textwrap.fill(line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
 
 
 def _in_words(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value) if value else "none"
+    return " ".join(str(value).split()) if value else "none"
 
 
 LIMITS = {"minimum": "≥ ", "exclusiveMinimum": "> ", "maximum": "≤ ", "exclusiveMaximum": "< "}
@@ -122,5 +134,6 @@ def _setting_line(details: dict[str, Any]) -> str:
     details = {**details, **next(iter(details.get("anyOf", [])), {})}  # of a number or nothing, what the number may be
     limits = [f"{sign}{details[key]}" for key, sign in LIMITS.items() if key in details]
     choices = ["one of " + ", ".join(map(str, details["enum"]))] if "enum" in details else []
-    facts = ", ".join([f"default {details.get('default')}", *choices, *limits])
+    default = "left out by default" if details.get("default") is None else f"default {details['default']}"
+    facts = ", ".join([default, *choices, *limits])
     return f"{details.get('description', '')} ({facts})"

@@ -1,6 +1,8 @@
 """Entry point of the command `augbench`."""
 
 import sys
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +13,8 @@ import augbench
 from augbench.bench.commands import bound, checking, creating, demo, listing, running, showing
 from augbench.bench.errors import UserError
 from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
+
+PLUGIN = "--plugin"
 
 app = typer.Typer(
     name="augbench",
@@ -42,7 +46,7 @@ def _options(
     plugins: Annotated[
         list[Path] | None,
         typer.Option(
-            "--plugin",
+            PLUGIN,
             help="Python file with methods, data sets, networks or launchers of your own; can be given several times, "
             f"and adds to the paths in {PLUGINS_VARIABLE}.",
         ),
@@ -55,7 +59,25 @@ def _options(
 def main() -> None:
     """Run the command line; a mistake of the user ends in one paragraph and exit status 2."""
     try:
-        app()
+        app(_plugins_first(sys.argv[1:]))
     except UserError as error:
         Console(stderr=True).print(f"Error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
+
+
+def _plugins_first(arguments: Sequence[str]) -> list[str]:
+    """Move `--plugin FILE` before the command, where it belongs, since one thinks of it last."""
+    plugins: list[str] = []
+    others: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            others += [word, *words]
+        elif word == PLUGIN:
+            file = list(islice(words, 1))
+            if not file:
+                raise UserError(f"{PLUGIN} needs a Python file after it, as in `augbench {PLUGIN} my.py …`.")
+            plugins += [word, *file]
+        else:
+            (plugins if word.startswith(f"{PLUGIN}=") else others).append(word)
+    return [*plugins, *others]

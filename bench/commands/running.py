@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from augbench.bench.changed_plugins import changed_plugins
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, RetryFailed, Workers, placement
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.errors import UserError
@@ -32,6 +33,7 @@ def plan(
 ) -> None:
     """Show every run of a suite with its state."""
     planned = make_plan(load_suite(suite), out)
+    _tell_of_changed_plugins(planned)
     if as_json:
         typer.echo(json.dumps([_as_json(run) for run in planned.runs], indent=1))
         return
@@ -71,6 +73,7 @@ def execute(suite: Suite, out: Path, launcher: str, where: Placement, *, retry_f
     """
     console = Console()
     before = make_plan(suite, out)
+    _tell_of_changed_plugins(before)
     to_do = before.to_do(retry_failed=retry_failed)
     if not to_do:
         typer.echo(f"Nothing to compute in {out}: {_counted(before)}")
@@ -87,6 +90,11 @@ def execute(suite: Suite, out: Path, launcher: str, where: Placement, *, retry_f
     after = make_plan(suite, out)
     typer.echo(_counted(after))
     return after
+
+
+def _tell_of_changed_plugins(planned: Plan) -> None:
+    for sentence in changed_plugins(planned.runs):
+        typer.echo(f"Note: {sentence}", err=True)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from augbench.bench.conformance.outcome import ConformanceError
 from augbench.bench.conformance.problem import BATCH_SIZE, GREY, PROBLEMS, Problem
 from augbench.bench.conformance.states import first_difference, global_states, seed_globally
 from augbench.bench.conformance.subject import Subject
-from augbench.bench.method import Copies, Method
+from augbench.bench.method import Copies, Method, Policy
 from augbench.bench.randomness import generator
 
 BATCH_SIZES = (BATCH_SIZE, 7, 1)
@@ -20,22 +20,6 @@ DRAWING_ADVICE = (
     "Draw with torch and pass `generator=generator` each time; for other libraries, draw a seed for them from it."
 )
 ROUNDING = 1e-5  # by which interpolation may leave [0, 1]
-
-
-def start(subject: Subject) -> None:
-    """The method can be made, for grey and for colour images."""
-    for problem in PROBLEMS:
-        method = subject.trainer(problem).method
-        if type(method.copies) is not int or method.copies < 1:
-            raise ConformanceError(
-                f"`copies` is {method.copies!r}.", "Make it the whole number, from 1, of copies of each image."
-            )
-        for name, tensor in method.learnable.items():
-            if tensor.requires_grad and not tensor.is_leaf:
-                raise ConformanceError(
-                    f"learnable[{name!r}] is computed from other tensors and cannot be learned itself.",
-                    "Put the tensor that is stepped there: call `.detach().requires_grad_()` at the end of its making.",
-                )
 
 
 def images(subject: Subject) -> None:
@@ -171,5 +155,20 @@ def draw(method: Method[Any], hook: str, images: Tensor, source: torch.Generator
         return method.augment(images, source).images
     if hook == "sample_transforms":
         return method.sample_transforms(len(images), source)
-    policy = method.test_policy()
+    policy = test_policy(method)
     return None if policy is None else policy(images, source)
+
+
+def test_policy(method: Method[Any]) -> Policy | None:
+    """Ask a method for its test policy.
+
+    Raises:
+        ConformanceError: If it is neither a function nor None.
+    """
+    policy = method.test_policy()
+    if policy is not None and not callable(policy):
+        raise ConformanceError(
+            f"`test_policy` returned {type(policy).__name__}.",
+            "Return a function of images and generator that returns the transformed images, or None.",
+        )
+    return policy

@@ -1,12 +1,22 @@
 """The table of checks, and how they are gone through."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from augbench.bench.conformance import augmentation, cost, description, evaluating, learning, resuming, searching
+from augbench.bench.conformance import (
+    augmentation,
+    cost,
+    description,
+    evaluating,
+    hooks,
+    learning,
+    resuming,
+    searching,
+    starting,
+)
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError, Outcome, Report, Result
 from augbench.bench.conformance.states import global_states_restored
 from augbench.bench.conformance.subject import Subject
@@ -40,7 +50,8 @@ class Check:
 CHECKS = (
     Check("card", description.card),
     Check("hyperparameters", description.hyperparameters),
-    Check("start", augmentation.start),
+    Check("hooks", hooks.hooks),
+    Check("start", starting.start, ("hyperparameters",)),
     Check("search", searching.search, ("start",)),
     Check("search inputs", searching.search_inputs, ("start", "search")),
     Check("images", augmentation.images, ("start", "search")),
@@ -51,9 +62,10 @@ CHECKS = (
     Check("seed", augmentation.seed, ("images",)),
     Check("global randomness", augmentation.global_randomness, ("seed",)),
     Check("loss", learning.loss, ("images",)),
-    Check("step", learning.step, ("loss",)),
+    Check("regulariser", learning.regulariser, ("images",)),
+    Check("step", learning.step, ("loss", "regulariser")),
     Check("learned numbers", learning.learned_numbers, ("step",)),
-    Check("training", learning.training, ("learned numbers",)),
+    Check("training", learning.training, ("learned numbers", "values")),
     Check("search seed", searching.search_seed, ("training",)),
     Check("gradients", learning.gradients, ("training",)),
     Check("learning", learning.learning, ("gradients",)),
@@ -84,16 +96,20 @@ def check_method(
     outcomes: dict[str, Outcome] = {}
     with global_states_restored():
         for check in CHECKS:
-            outcomes[check.name] = _outcome(check, subject, outcomes)
+            outcomes[check.name] = _told_once(_outcome(check, subject, outcomes), outcomes.values())
     return Report(target.name, tuple(outcomes.values()))
 
 
 def _settings(target: type[Method[Any]], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Quick values with those that are given on top; wrong ones are the user's mistake only if they were given."""
+    """Quick values with those that are given on top, without quick ones that mean nothing beside what is given.
+
+    Wrong ones are the user's mistake only if they were given.
+    """
     model, quick = target.hyperparameters_type, target.quick_hyperparameters
     merged = {**quick, **given}
-    if given and _is_valid(model, quick):
-        validated(model, merged, f"{target.name!r}")
+    if given and not _is_valid(model, merged):
+        validated(model, given, f"{target.name!r}")
+        return dict(given) if _is_valid(model, quick) else merged
     return merged
 
 
@@ -118,13 +134,22 @@ def _outcome(check: Check, subject: Subject, before: Mapping[str, Outcome]) -> O
     except UserError as error:
         return Outcome(check.name, Result.FAILED, str(error))
     except FOREIGN_ERRORS as error:
-        text = f"The method raised {in_words(error, _file_of(subject.target))}."
-        return Outcome(
-            check.name, Result.FAILED, text, "Mend that line; what it is called with is what runs call it with."
-        )
+        files = _files_of(subject.target)
+        text = f"The method raised {in_words(error, *files)}."
+        return Outcome(check.name, Result.FAILED, text, hooks.advice_on(error, subject.target, files))
     return Outcome(check.name, Result.PASSED, remark or "")
 
 
-def _file_of(target: type[Any]) -> Path | None:
-    file = getattr(sys.modules.get(target.__module__), "__file__", None)
-    return Path(file) if file else None
+def _told_once(outcome: Outcome, before: Iterable[Outcome]) -> Outcome:
+    """Leave out a failure that says what an earlier one has said."""
+    same = [one.check for one in before if one.result is Result.FAILED and one.text == outcome.text]
+    if outcome.result is not Result.FAILED or not same:
+        return outcome
+    return Outcome(outcome.check, Result.LEFT_OUT, f"for the same reason as {same[0]!r}")
+
+
+def _files_of(target: type[Any]) -> list[Path]:
+    """Files of the class and of the classes that it is derived from, apart from the contract's own."""
+    strangers = [one for one in target.__mro__ if one.__module__ != Method.__module__ and issubclass(one, Method)]
+    files = [getattr(sys.modules.get(one.__module__), "__file__", None) for one in strangers]
+    return [Path(file) for file in files if file]

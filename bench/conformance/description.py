@@ -40,6 +40,7 @@ def hyperparameters(subject: Subject) -> None:
             f"hyperparameters_type is {model.__name__}, which does not derive from Hyperparameters.",
             "Derive it from augbench.bench.method.Hyperparameters, so that unknown names are refused.",
         )
+    _check_is_the_announced(subject.target)
     for name, field in model.model_fields.items():
         if not field.description:
             raise ConformanceError(
@@ -58,6 +59,19 @@ def hyperparameters(subject: Subject) -> None:
             )
     validated(model, model().model_dump(), "its defaults")
     validated(model, subject.target.quick_hyperparameters, "quick_hyperparameters")
+
+
+def _check_is_the_announced(target: type[Any]) -> None:
+    """Refuse a `Method[MyHyperparameters]` that has other hyperparameters."""
+    bases = [base for one in target.__mro__ for base in vars(one).get("__orig_bases__", ())]
+    announced = [part for base in bases for part in get_args(base) if isinstance(part, type)]
+    model = target.hyperparameters_type
+    if announced and issubclass(announced[0], Hyperparameters) and not issubclass(model, announced[0]):
+        name = announced[0].__name__
+        raise ConformanceError(
+            f"The class is for {name}, but its hyperparameters_type is {model.__name__}.",
+            f"Set the class attribute: hyperparameters_type = {name}.",
+        )
 
 
 def _unlimited(annotation: Any, metadata: tuple[Any, ...]) -> bool:

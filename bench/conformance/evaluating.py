@@ -3,8 +3,9 @@
 from copy import deepcopy
 
 import torch
+from torch import Tensor
 
-from augbench.bench.conformance.augmentation import check_values
+from augbench.bench.conformance.augmentation import check_values, test_policy
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
 from augbench.bench.conformance.problem import PROBLEMS
 from augbench.bench.conformance.states import copied, first_difference
@@ -20,13 +21,18 @@ def policy(subject: Subject) -> None:
     """Test-time draws are images like those of training, without gradients."""
     for problem in PROBLEMS:
         trainer = subject.ready(problem)
-        draw = trainer.method.test_policy()
+        draw = test_policy(trainer.method)
         if draw is None:
             raise DoesNotApplyError("it has no test policy")
         batch = trainer.data.test.images[:SAMPLES].clone()
         before = batch.clone()
         with torch.no_grad():
             made = draw(batch, generator(0, "check", subject.device))
+            if not isinstance(made, Tensor):
+                raise ConformanceError(
+                    f"What `test_policy` returned made {type(made).__name__} of a batch.",
+                    "Return a tensor with one transformed image for each.",
+                )
             if made.shape != batch.shape:
                 raise ConformanceError(
                     f"`test_policy` made {tuple(made.shape)} of a batch {tuple(batch.shape)}.",
@@ -86,6 +92,10 @@ def transforms(subject: Subject) -> None:
         drawn = method.sample_transforms(SAMPLES, generator(0, "check", subject.device))
         if drawn is None:
             raise DoesNotApplyError("its images are not those of a map of the plane, or it does not say so")
+        if not isinstance(drawn, Tensor):
+            raise ConformanceError(
+                f"`sample_transforms` returned {type(drawn).__name__}.", f"Return a tensor, ({SAMPLES}, 2, 3), or None."
+            )
         if tuple(drawn.shape) != (SAMPLES, 2, 3) or not drawn.is_floating_point():
             raise ConformanceError(
                 f"`sample_transforms` returned {tuple(drawn.shape)} of type {drawn.dtype} for {SAMPLES} draws.",

@@ -1,13 +1,16 @@
 """Checks of loss, training and what is learned."""
 
 import math
+from collections.abc import Mapping
 
 import torch
+from torch import Tensor
 
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
 from augbench.bench.conformance.problem import BATCH_SIZE, GREY
 from augbench.bench.conformance.states import first_difference
 from augbench.bench.conformance.subject import Onlooker, Subject, train
+from augbench.bench.method import Method
 from augbench.bench.randomness import generator
 
 SHARES = "probability/"
@@ -22,6 +25,8 @@ def loss(subject: Subject) -> None:
     shape = (method.copies, BATCH_SIZE)
     logits = torch.randn(*shape, trainer.data.classes, device=subject.device, generator=_source(subject))
     losses = method.loss(logits.requires_grad_(), part.labels[:BATCH_SIZE])
+    if not isinstance(losses, Tensor):
+        raise ConformanceError(f"`loss` returned {type(losses).__name__}.", "Return a tensor, (copies, images).")
     if tuple(losses.shape) != shape:
         raise ConformanceError(
             f"`loss` returned the shape {tuple(losses.shape)} for {shape[0]} copies of {shape[1]} images.",
@@ -44,6 +49,21 @@ def _source(subject: Subject) -> torch.Generator:
     return generator(0, "logits", subject.device)
 
 
+def regulariser(subject: Subject) -> None:
+    """It is one number as a tensor, or None."""
+    trainer = subject.ready(GREY)
+    trainer.method.augment(trainer.data.train.images[:BATCH_SIZE].clone(), generator(0, "check", subject.device))
+    value = trainer.method.regulariser()
+    if value is None or isinstance(value, int | float):
+        return
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
+        raise ConformanceError(
+            f"`regulariser` returned {type(value).__name__}{shape}.",
+            "Return one number as a tensor, which is added to the mean loss, or None: take the sum or the mean.",
+        )
+
+
 def step(subject: Subject) -> None:
     """Steps of training go through, for grey and for colour images."""
     train(subject.ready(GREY), Onlooker(steps=2))
@@ -55,8 +75,14 @@ def learned_numbers(subject: Subject) -> None:
     trainer = subject.ready(GREY)
     before = trainer.method.learned()
     train(trainer, Onlooker(steps=2))
-    for key, value in [*before.items(), *trainer.method.learned().items()]:
-        _check_learned(key, value)
+    for said in (before, trainer.method.learned()):
+        if not isinstance(said, Mapping):
+            raise ConformanceError(
+                f"`learned` returned {type(said).__name__}.",
+                'Return a dictionary of names and numbers, as in {"strength": self.strength.item()}.',
+            )
+        for key, value in said.items():
+            _check_learned(key, value)
 
 
 def _check_learned(key: object, value: object) -> None:
@@ -102,7 +128,7 @@ def gradients(subject: Subject) -> None:
     if not wanted:
         raise DoesNotApplyError("nothing in `learnable` requires a gradient")
     for name in wanted:
-        stayed = not first_difference(run.start["learnable"].get(name), run.end["method"]["learnable"].get(name))
+        stayed = not first_difference(run.learnable_at_start.get(name), run.learnable_at_end.get(name))
         if stayed and name not in run.recorder.reached:
             raise ConformanceError(
                 f"learnable[{name!r}] requires a gradient, but in a whole run it got none other than 0 and kept its "
@@ -112,12 +138,22 @@ def gradients(subject: Subject) -> None:
             )
 
 
+def _is_to_learn(subject: Subject) -> bool:
+    """Whether anything says that `learnable` is to change: a gradient, a search that used networks, a step."""
+    target = subject.target
+    searched = target.searches and subject.searched(GREY).forwarded > 0
+    steps = target.after_backward is not Method.after_backward or target.after_epoch is not Method.after_epoch
+    return searched or steps or any(tensor.requires_grad for tensor in subject.run.trainer.method.learnable.values())
+
+
 def learning(subject: Subject) -> None:
     """A run changes what is learned, and what `learned` says of it."""
     run = subject.run
     if not run.trainer.method.learnable:
         raise DoesNotApplyError("nothing is in `learnable`")
-    if not first_difference(run.start["learnable"], run.end["method"]["learnable"]):
+    if not first_difference(run.learnable_at_start, run.learnable_at_end):
+        if not _is_to_learn(subject):
+            raise DoesNotApplyError("everything in `learnable` is given: no gradient, search or step changes it")
         raise ConformanceError(
             "After a whole run everything in `learnable` is as it was.",
             "Step it in `after_backward`, for instance with an optimiser of your own in `optimizers`, or set it in "

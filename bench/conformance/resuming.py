@@ -15,7 +15,8 @@ from augbench.bench.randomness import generator
 
 ADVICE = (
     "Put everything that changes in a run into `learnable` or `optimizers`, or save it in `state_dict` and restore it "
-    "in `load_state_dict`; compute schedules from the epoch that `start_epoch` is given, never from a counter."
+    "in `load_state_dict`; compute schedules from the epoch that `start_epoch` is given, never from a counter; "
+    "gradients are not saved: clear them in `after_backward`."
 )
 NOT_REPEATABLE = ("seconds",)
 

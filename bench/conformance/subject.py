@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from augbench.bench.catalogues import methods
-from augbench.bench.conformance.problem import BUDGET, COLOUR, GREY, NETWORK, PROTOCOL, Problem
+from augbench.bench.conformance.problem import BUDGET, COLOUR, GREY, NETWORK, PROTOCOL, Problem, small_setting
 from augbench.bench.conformance.states import copied, seed_globally
 from augbench.bench.dataset import ImageData
 from augbench.bench.method import Method
@@ -109,7 +109,8 @@ class Run:
     Attributes:
         trainer: The run at its end.
         data_before: Copy of the data set as it was before.
-        start: State of the method at the beginning.
+        learnable_at_start: What it was to learn, at the beginning.
+        learnable_at_end: The same at the end.
         learned_at_start: What it called learned then.
         recorder: What was recorded on the way.
         end: State of the run at its end.
@@ -117,7 +118,8 @@ class Run:
 
     trainer: Trainer
     data_before: ImageData
-    start: dict[str, Any]
+    learnable_at_start: dict[str, Tensor]
+    learnable_at_end: dict[str, Tensor]
     learned_at_start: dict[str, float]
     recorder: Recorder
     end: dict[str, Any]
@@ -142,6 +144,12 @@ class Subject:
     def entry(self) -> Entry[Method[Any]]:
         """How catalogues are to list the class while it is checked."""
         return Entry(self.target.name, self.target, "the class that is checked")
+
+    def alone(self, problem: Problem) -> Method[Any]:
+        """Make the method as a run does, without the run."""
+        setting = small_setting(problem.channels, problem.image_size, BUDGET.baseline_copies, str(self.device))
+        settings = self.spec(problem).method.all_settings
+        return self.target(self.target.hyperparameters_type.model_validate(settings), setting)
 
     def spec(self, problem: Problem) -> RunSpec:
         """Specify a short run."""
@@ -191,14 +199,19 @@ class Subject:
         steps = trainer.steps_per_epoch
         recorder = Recorder((2, steps, steps + 2))
         recorder.watch(trainer.method.learnable)
-        before, start = deepcopy(trainer.data), copied(trainer.method.state_dict())
+        before, start = deepcopy(trainer.data), _values(trainer.method.learnable)
         learned = dict(trainer.method.learned())
         train(trainer, recorder)
-        return Run(trainer, before, start, learned, recorder, copied(trainer.state_dict()))
+        end = _values(trainer.method.learnable)
+        return Run(trainer, before, start, end, learned, recorder, copied(trainer.state_dict()))
 
     def run_in_colour(self) -> None:
         """Train for two steps on colour images."""
         train(self.ready(COLOUR), Onlooker(steps=2))
+
+
+def _values(learnable: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in learnable.items()}
 
 
 class Watch:

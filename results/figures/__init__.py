@@ -1,8 +1,11 @@
 """One file for each figure, and what writes them all."""
 
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from augbench.bench.files import atomic_write, make_folder
@@ -17,6 +20,7 @@ from augbench.results.frame import Runs
 __all__ = [
     "angle_figure",
     "learned_figure",
+    "named_by_law",
     "overview_figure",
     "reliability_figure",
     "searched_figure",
@@ -44,6 +48,7 @@ def write_figures(runs: Runs, out: Path) -> list[Path]:
         UserError: If no run is finished or the folder cannot be written to.
     """
     runs.finished()
+    runs = named_by_law(runs)
     make_folder(out)
     figures: dict[str, Callable[[Runs], Figure]] = {"reliability": reliability_figure}
     if len(learned_numbers(runs)):
@@ -55,6 +60,21 @@ def write_figures(runs: Runs, out: Path) -> list[Path]:
         if set(discovered(runs)["comparison"]) & set(runs.probe["comparison"]):
             figures["overview"] = overview_figure
     return [path for name, draw in sorted(figures.items()) for path in _write(draw(runs), out / name)]
+
+
+def named_by_law(runs: Runs) -> Runs:
+    """Call planted data sets by the name of their law, such as "planted: rotation ±180°", instead of its options."""
+    planted = runs.runs.dropna(subset=["law"]).drop_duplicates("comparison")
+    laws = planted[["comparison", "law_comparison", "law"]].itertuples(index=False)
+    names = {comparison: f"{data}: {law}" for comparison, data, law in laws}
+    if len(set(names.values())) < len(names):
+        return runs
+    frames: dict[str, Any] = {
+        field.name: frame.assign(comparison=frame["comparison"].replace(names))
+        for field in fields(runs)
+        if isinstance(frame := getattr(runs, field.name), pd.DataFrame)
+    }
+    return replace(runs, **frames)
 
 
 def _write(figure: Figure, stem: Path) -> list[Path]:

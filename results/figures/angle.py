@@ -6,14 +6,20 @@ from matplotlib.figure import Figure
 from augbench.bench.errors import UserError
 from augbench.results.figures.style import (
     ONE_COLUMN,
+    TITLE_SIZE,
     TWO_COLUMNS,
     angle_axis,
     figure_style,
     legend_below,
+    legend_height,
     method_looks,
     new_figure,
 )
+from augbench.results.figures.text import LINE, wrap_text
 from augbench.results.frame import Runs
+
+BESIDE_PANEL = 0.5
+"""Inches beside a panel, for the numbers and the label of its vertical axis."""
 
 
 def angle_figure(runs: Runs) -> Figure:
@@ -30,11 +36,14 @@ def angle_figure(runs: Runs) -> Figure:
     comparisons = list(dict.fromkeys(runs.probe["comparison"]))
     with figure_style():
         width = ONE_COLUMN if len(comparisons) == 1 else TWO_COLUMNS
-        lines = -(-len(comparisons) // 2)
-        figure = new_figure(width, 2.1 * lines + 0.5)
-        panels = list(figure.subplots(lines, min(2, len(comparisons)), sharey=True, squeeze=False).flat)
+        columns, lines = min(2, len(comparisons)), -(-len(comparisons) // 2)
+        room = width / columns - BESIDE_PANEL
+        breaks = max(wrap_text(name, room, TITLE_SIZE).count("\n") for name in comparisons)
+        height = (2.1 + LINE * breaks) * lines + max(0.5, 0.2 + legend_height(runs.probe["label"].unique(), width))
+        figure = new_figure(width, height)
+        panels = list(figure.subplots(lines, columns, sharey=True, squeeze=False).flat)
         for index, (axes, comparison) in enumerate(zip(panels, comparisons, strict=False)):
-            draw_angles(axes, runs, comparison)
+            draw_angles(axes, runs, comparison, room)
             axes.set_xlabel("Rotation of the test images (°)")
             axes.set_ylabel("Accuracy (%)" if index % 2 == 0 else "")
         for axes in panels[len(comparisons) :]:
@@ -44,8 +53,15 @@ def angle_figure(runs: Runs) -> Figure:
     return figure
 
 
-def draw_angles(axes: Axes, runs: Runs, comparison: str) -> None:
-    """Draw one panel: a line for each seed and one for their mean, for each method."""
+def draw_angles(axes: Axes, runs: Runs, comparison: str, room: float) -> None:
+    """Draw one panel: a line for each seed and one for their mean, for each method.
+
+    Args:
+        axes: Where to.
+        runs: What to draw.
+        comparison: The data set that the panel is about.
+        room: Width of its title, in inches.
+    """
     looks = method_looks(runs)
     probe = runs.probe[runs.probe["comparison"] == comparison]
     for label, of_method in probe.groupby("label", sort=False):
@@ -55,5 +71,5 @@ def draw_angles(axes: Axes, runs: Runs, comparison: str) -> None:
                 axes.plot(of_seed["degrees"], 100 * of_seed["accuracy"], color=look.colour, linewidth=0.5, alpha=0.45)
         mean = of_method.groupby("degrees")["accuracy"].mean()
         axes.plot(mean.index, 100 * mean, color=look.colour, linestyle=look.dashes, label=str(label))
-    axes.set_title(comparison)
+    axes.set_title(wrap_text(comparison, room, TITLE_SIZE))
     angle_axis(axes)

@@ -1,9 +1,9 @@
 """What the learners learn, over the epochs."""
 
 import math
-import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -11,40 +11,60 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation, Transform
+from numpy.typing import NDArray
 
 from augbench.bench.errors import UserError
-from augbench.results.figures.style import TWO_COLUMNS, Look, block_look, figure_style, with_note
+from augbench.results.figures.style import (
+    LABEL_SIZE,
+    LEGEND_SIZE,
+    TITLE_SIZE,
+    TWO_COLUMNS,
+    Look,
+    block_looks,
+    figure_style,
+    with_note,
+)
+from augbench.results.figures.text import LINE, wrap_text
 from augbench.results.frame import Runs
 
-PROBABILITY, RANGE = "probability", "range"
-_KINDS = (PROBABILITY, RANGE)
+PROBABILITY, RANGE, OTHER = "probability", "range", "other"
+_KINDS = (PROBABILITY, RANGE, OTHER)
+_NOT_LEARNED = ("loss", "accuracy")
 
-_LINE, _LEGEND_GAP = 0.145, 0.42
-"""Inches: a line of a legend or title, and from a panel to its legend, with tick labels and "Epoch" between them."""
+_LEGEND_GAP = 0.42
+"""Inches from a panel to its legend, with tick labels and "Epoch" between them."""
+
+_ROW_HEIGHT, _NAME_LENGTH, _LEAST_WIDTH = 1.45, 1.4, 1.5
+"""Inches: a row of panels, a line of its name, which reaches between the panels, and the width of a column at least."""
+
+_BESIDE_PANEL, _HANDLE = 0.3, 0.4
+"""Inches beside a panel, for the numbers of its vertical axis, and beside a text in a legend, for its line."""
 
 
 def learned_numbers(runs: Runs) -> pd.DataFrame:
-    """Select the probabilities and ranges of finished runs, in percent, where they are learned in training.
+    """Select what finished runs learned in training: probabilities and ranges in percent, other numbers as they are.
 
     What a search found before training does not change over the epochs and is left to the figure `searched`.
 
     Returns:
-        A row for each run, epoch and block: the columns of `Runs.trajectories` with `kind` (`probability` or
-        `range`), `block` and `percent`: of the images, or of the block's maximum. The maxima are those of the space
-        that all methods share: its largest rotation, log factor and shear, and half an image for shifts.
+        A row for each run, epoch and number: the columns of `Runs.trajectories` with `kind` (`probability`, `range`
+        or `other`), `block` (for other numbers their whole name) and `drawn`: percent of the images or of the block's
+        maximum, or the value itself. The maxima are those of the space that all methods share: its largest rotation,
+        log factor and shear, and half an image for shifts.
     """
     finished = runs.finished()
     learners = finished[finished["image_passes_search"] == 0]
     numbers = runs.trajectories[runs.trajectories["folder"].isin(learners["folder"])]
     parts = numbers["quantity"].str.partition("/")
-    numbers = numbers.assign(kind=parts[0], block=parts[2])
-    numbers = numbers[numbers["kind"].isin(_KINDS)]
+    usual = parts[0].isin((PROBABILITY, RANGE)) & (parts[2] != "")
+    numbers = numbers.assign(kind=parts[0].where(usual, OTHER), block=parts[2].where(usual, numbers["quantity"]))
+    numbers = numbers[~numbers["quantity"].isin(_NOT_LEARNED)]
     limits = finished.set_index("folder")[["maximum_rotation", "maximum_log_scale", "maximum_shear"]]
-    maxima = [
+    wholes = [
         _maximum(str(block), limits.loc[folder]) if kind == RANGE else 1.0
         for folder, kind, block in zip(numbers["folder"], numbers["kind"], numbers["block"], strict=True)
     ]
-    return numbers.assign(percent=100 * numbers["value"] / maxima)
+    return numbers.assign(drawn=numbers["value"].where(numbers["kind"] == OTHER, 100 * numbers["value"] / wholes))
 
 
 def _maximum(block: str, limits: "pd.Series[float]") -> float:
@@ -56,10 +76,11 @@ def _maximum(block: str, limits: "pd.Series[float]") -> float:
 
 
 def learned_figure(runs: Runs) -> Figure:
-    """Draw the learned probabilities and ranges over the epochs.
+    """Draw what is learned in training over the epochs.
 
-    Rows are data sets; columns are the probabilities and the ranges of each method that learns them. A line for
-    each block, thick for the mean over seeds and thin for single seeds.
+    Rows are data sets; columns are the probabilities, the ranges and the other numbers of each method that has them.
+    A line for each block or number, thick for the mean over seeds and thin for single seeds. Other numbers have a
+    scale of their own in each column.
 
     Raises:
         UserError: If no run is finished or none learned anything.
@@ -67,30 +88,54 @@ def learned_figure(runs: Runs) -> Figure:
     numbers = learned_numbers(runs)
     if numbers.empty:
         raise UserError("No finished run learned any augmentation: there is nothing to draw over the epochs.")
-    columns, entries = _columns(numbers), numbers.groupby(["label", "kind"])["block"].nunique().max()
-    comparisons = list(dict.fromkeys(numbers["comparison"]))
+    columns, comparisons = _columns(numbers), list(dict.fromkeys(numbers["comparison"]))
     with figure_style():
+        names = [wrap_text(name, _NAME_LENGTH, LABEL_SIZE, bold=True) for name in comparisons]
+        beside = LINE * (1 + max(name.count("\n") for name in names))
+        width = max(TWO_COLUMNS, beside + (_LEAST_WIDTH - 0.02) * len(columns))
+        room = (width - beside) / len(columns)
+        titles = _titles(columns, room - _BESIDE_PANEL)
         legend_columns = 2 if len(columns) <= 3 else 1
-        width = max(TWO_COLUMNS, 1.5 * len(columns))
-        titles = _titles(columns, width)
-        lines = max(title.count("\n") for title in titles) + -(-entries // legend_columns)
-        height = 1.45 * len(comparisons) + 0.65 + _LINE * lines
+        entries = _entries(numbers, columns, room / legend_columns - _HANDLE)
+        lines = max(title.count("\n") for title in titles) + _legend_lines(entries, legend_columns)
+        height = _ROW_HEIGHT * len(comparisons) + 0.65 + LINE * lines
         figure, body = with_note(width, height, *_explain_maxima(runs, numbers))
-        panels = body.subplots(len(comparisons), len(columns), sharex="row", sharey=True, squeeze=False)
-        for line, comparison in zip(panels, comparisons, strict=True):
-            of_comparison = numbers[numbers["comparison"] == comparison]
-            for axes, (label, kind) in zip(line, columns, strict=True):
-                _draw(axes, of_comparison[(of_comparison["label"] == label) & (of_comparison["kind"] == kind)])
-            line[0].set_ylim(-3, max(103, numbers["percent"].max()))
-            line[0].set_ylabel(comparison, fontweight="bold", labelpad=8)
+        panels = body.subplots(len(comparisons), len(columns), sharex="row", squeeze=False)
+        _draw_panels(panels, numbers, columns, comparisons)
+        for line, name in zip(panels, names, strict=True):
+            line[0].set_ylabel(name, fontweight="bold", labelpad=8)
         for axes, title in zip(panels[0], titles, strict=True):
             axes.set_title(title)
-        for column in zip(*panels, strict=True):
+        below = ScaledTranslation(0, -_LEGEND_GAP, figure.dpi_scale_trans)
+        for column, texts in zip(panels.T, entries, strict=True):
             filled = [axes for axes in column if axes.lines]
             filled[-1].set_xlabel("Epoch")
-            below = ScaledTranslation(0, -_LEGEND_GAP, figure.dpi_scale_trans)
-            _legend(column[-1], filled, legend_columns, below)
+            _legend(column[-1], filled, texts, legend_columns, below)
     return figure
+
+
+def _draw_panels(
+    panels: NDArray[np.object_], numbers: pd.DataFrame, columns: Sequence[tuple[str, str]], comparisons: Sequence[str]
+) -> None:
+    for column, (label, kind) in zip(panels.T, columns, strict=True):
+        of_column = numbers[(numbers["label"] == label) & (numbers["kind"] == kind)]
+        looks = block_looks(of_column["block"])
+        for axes, comparison in zip(column, comparisons, strict=True):
+            _draw(axes, of_column[of_column["comparison"] == comparison], looks)
+    in_percent = [kind != OTHER for _, kind in columns]
+    highest = numbers[numbers["kind"] != OTHER]["drawn"].max()
+    for column, percent in zip(panels.T, in_percent, strict=True):
+        if percent:
+            for axes in column:
+                axes.set_ylim(-3, max(103, highest))
+        else:
+            for axes in column[1:]:
+                axes.sharey(column[0])
+            column[0].autoscale(axis="y")
+    for line in panels:
+        for left, axes, as_left, percent in zip(line, line[1:], in_percent, in_percent[1:], strict=False):
+            if left.lines and as_left and percent:
+                axes.tick_params(labelleft=False)
 
 
 def _columns(numbers: pd.DataFrame) -> list[tuple[str, str]]:
@@ -100,25 +145,38 @@ def _columns(numbers: pd.DataFrame) -> list[tuple[str, str]]:
     return [(label, kind) for label in labels for kind in _KINDS if kind in kinds[label]]
 
 
-def _titles(columns: Sequence[tuple[str, str]], width: float) -> list[str]:
+def _titles(columns: Sequence[tuple[str, str]], room: float) -> list[str]:
     """Name what each column shows, in lines that fit; only ranges that come with probabilities are scale's α."""
-    letters = int((width / len(columns) - 0.2) / 0.066)  # at the size of the titles
     titles = []
     for label, kind in columns:
-        shown = "range α (% of max.)" if (label, PROBABILITY) in columns else "range (% of max.)"
-        shown = "probability π (%)" if kind == PROBABILITY else shown
-        titles.append("\n".join([*textwrap.wrap(label, letters), shown]))
+        ranges = "range α (% of max.)" if (label, PROBABILITY) in columns else "range (% of max.)"
+        shown = {PROBABILITY: "probability π (%)", RANGE: ranges, OTHER: "other numbers"}[kind]
+        titles.append("\n".join([wrap_text(label, room, TITLE_SIZE), shown]))
     return titles
 
 
-def _legend(panel: Axes, column: Iterable[Axes], ncols: int, below: Transform) -> None:
+def _entries(numbers: pd.DataFrame, columns: Sequence[tuple[str, str]], room: float) -> list[dict[str, str]]:
+    """For each column the entries of its legend: what is drawn, and its name in lines that fit."""
+    blocks = {key: list(dict.fromkeys(inside)) for key, inside in numbers.groupby(["label", "kind"])["block"]}
+    return [{block: wrap_text(block, room, LEGEND_SIZE) for block in blocks[key]} for key in columns]
+
+
+def _legend_lines(entries: Sequence[Mapping[str, str]], legend_columns: int) -> int:
+    """Lines of the longest legend, at most."""
+    return max(
+        -(-len(texts) // legend_columns) * max(text.count("\n") + 1 for text in texts.values()) for texts in entries
+    )
+
+
+def _legend(panel: Axes, column: Iterable[Axes], texts: Mapping[str, str], ncols: int, below: Transform) -> None:
     """Put the legend of a column of panels below the last of them."""
     entries: dict[str, Artist] = {}
     for axes in column:
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
+    names = [texts[label] for label in entries]
     legend = panel.legend(
-        list(entries.values()), list(entries), loc="upper center", ncols=ncols, handlelength=2.2, columnspacing=1
+        list(entries.values()), names, loc="upper center", ncols=ncols, handlelength=2.2, columnspacing=1
     )
     legend.set_bbox_to_anchor((0.5, 0), panel.transAxes + below)
 
@@ -143,18 +201,18 @@ def _is_scale(block: str) -> bool:
     return block.endswith("scale") or block == "stretch"
 
 
-def _draw(axes: Axes, numbers: pd.DataFrame) -> None:
+def _draw(axes: Axes, numbers: pd.DataFrame, looks: Mapping[str, Look]) -> None:
     if numbers.empty:  # nothing but the name of the data set, where it stands here
         axes.spines[:].set_visible(False)
         axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
         axes.grid(visible=False)
     for block, of_block in numbers.groupby("block", sort=False):
-        look = block_look(str(block))
+        look = looks[str(block)]
         if of_block["seed"].nunique() > 1:
             for _, of_seed in of_block.groupby("seed"):
-                thin = axes.plot(of_seed["epoch"], of_seed["percent"], color=look.colour, linewidth=0.5, alpha=0.45)
+                thin = axes.plot(of_seed["epoch"], of_seed["drawn"], color=look.colour, linewidth=0.5, alpha=0.45)
                 _mark_if_single(thin[0], look, size=2)
-        mean = of_block.groupby("epoch")["percent"].mean()
+        mean = of_block.groupby("epoch")["drawn"].mean()
         thick = axes.plot(mean.index, mean, color=look.colour, linestyle=look.dashes, label=str(block))
         _mark_if_single(thick[0], look, size=4)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))

@@ -1,15 +1,24 @@
 """The comparison at a glance: what was discovered, and what it is good for."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 
 from augbench.bench.errors import UserError
-from augbench.results.figures.angle import draw_angles
-from augbench.results.figures.style import TWO_COLUMNS, dataset_look, figure_style, legend_below, with_note
+from augbench.results.figures.angle import BESIDE_PANEL, draw_angles
+from augbench.results.figures.style import (
+    TWO_COLUMNS,
+    dataset_look,
+    figure_style,
+    legend_below,
+    legend_height,
+    with_note,
+)
+from augbench.results.figures.text import LINE
 from augbench.results.findings import describe_range
 from augbench.results.frame import Runs
 
@@ -18,6 +27,12 @@ PREFERRED = "scale"
 
 _HALVED = ("half-turn", "flip")
 """Blocks for which one of the two elements that they draw from is the identity."""
+
+_LEAST_HEIGHT, _STACKED_HEIGHT = 2.9, 3.7
+"""Inches: of the figure, and, without its legend, of a right half whose panels stand one above the other."""
+
+_RANGE_HEIGHT, _RANGE_SIZE = 0.097, 6
+"""Inches from one learned range to the next, and points."""
 
 _TITLE_LETTERS = 30  # more in a line would reach the heading of the ranges
 
@@ -42,22 +57,41 @@ def overview_figure(runs: Runs) -> Figure:
         )
     with figure_style():
         left_width = 2.9 if len(comparisons) > 1 else 3.4
-        figure, body = with_note(TWO_COLUMNS, 2.9, *_notes(runs, found), below_left=left_width)
-        widths = (left_width, TWO_COLUMNS - left_width)
-        halves = body.subfigures(1, 2, squeeze=False, width_ratios=widths)
+        right_width = TWO_COLUMNS - left_width
+        height = _height(runs, found, left_width, right_width)
+        figure, body = with_note(TWO_COLUMNS, height, *_notes(runs, found), below_left=left_width)
+        halves = body.subfigures(1, 2, squeeze=False, width_ratios=(left_width, right_width))
         left, right = halves[0, 0], halves[0, 1]
         discovery = left.subplots()
         _draw_discovery(discovery, found)
         _write_ranges(discovery, runs, found)
         legend_below(left, [discovery], left_width)
-        panels = right.subplots(1, len(comparisons), sharey=True, squeeze=False)[0]
-        for axes, comparison in zip(panels, comparisons, strict=True):
-            draw_angles(axes, runs, comparison)
-            axes.set_xlabel("Rotation of the test images (°)")
-        panels[0].set_ylim(bottom=0)
-        panels[0].set_ylabel("Accuracy (%)")
-        legend_below(right, panels, TWO_COLUMNS - left_width)
+        _draw_right(right, runs, comparisons, (right_width, height))
     return figure
+
+
+def _height(runs: Runs, found: pd.DataFrame, left_width: float, right_width: float) -> float:
+    """Choose the height in inches at which neither half is crowded."""
+    comparisons = list(dict.fromkeys(found["comparison"]))
+    per_block = _RANGE_HEIGHT * len(comparisons) / _SHARE_OF_LINE
+    left = 0.8 + LINE * _title(found).count("\n") + per_block * found["block"].nunique()
+    right = 2.1 + legend_height(runs.probe["label"].unique(), right_width)
+    return max(_LEAST_HEIGHT, left + legend_height(comparisons, left_width), right)
+
+
+def _draw_right(half: FigureBase, runs: Runs, comparisons: Sequence[str], size: tuple[float, float]) -> None:
+    width, height = size
+    stacked = height - legend_height(runs.probe["label"].unique(), width) >= _STACKED_HEIGHT
+    lines, columns = (len(comparisons), 1) if stacked else (1, len(comparisons))
+    panels = list(half.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat)
+    for axes, comparison in zip(panels, comparisons, strict=True):
+        draw_angles(axes, runs, comparison, width / columns - BESIDE_PANEL)
+    panels[0].set_ylim(bottom=0)
+    for axes in panels[-columns:]:
+        axes.set_xlabel("Rotation of the test images (°)")
+    for axes in panels[::columns]:
+        axes.set_ylabel("Accuracy (%)")
+    legend_below(half, panels, width)
 
 
 def discovered(runs: Runs) -> pd.DataFrame:
@@ -90,10 +124,13 @@ def _notes(runs: Runs, found: pd.DataFrame) -> Iterator[str]:
         yield f"{' and '.join(halved)}, where drawn, {verb} every other image"
 
 
-def _rows(found: pd.DataFrame) -> dict[tuple[str, str], float]:
+_SHARE_OF_LINE = 0.72
+"""How much of a block's line its data sets take; the rest keeps blocks apart."""
+
+
+def _rows(blocks: Sequence[str], comparisons: Sequence[str]) -> dict[tuple[str, str], float]:
     """Height at which each pair of data set and block is drawn: blocks from 0 down, data sets side by side."""
-    blocks, comparisons = dict.fromkeys(found["block"]), dict.fromkeys(found["comparison"])
-    step = 0.72 / len(comparisons)
+    step = _SHARE_OF_LINE / len(comparisons)
     return {
         (comparison, block): line + step * (index - (len(comparisons) - 1) / 2)
         for line, block in enumerate(blocks)
@@ -101,19 +138,21 @@ def _rows(found: pd.DataFrame) -> dict[tuple[str, str], float]:
     }
 
 
-def draw_probabilities(axes: Axes, found: pd.DataFrame) -> None:
+def draw_probabilities(axes: Axes, found: pd.DataFrame, comparisons: Sequence[str]) -> None:
     """Draw a bar for the mean of each block on each data set, and a point for each run.
 
     Args:
         axes: Where to.
         found: A row for each run and block, with `comparison`, `block` and `percent`.
+        comparisons: The data sets of all panels, of which this one may lack some: each has one look in all of them.
     """
-    blocks, rows = list(dict.fromkeys(found["block"])), _rows(found)
-    for index, (name, inside) in enumerate(found.groupby("comparison", sort=False)):
-        comparison, look = str(name), dataset_look(index)
+    blocks = list(dict.fromkeys(found["block"]))
+    rows = _rows(blocks, comparisons)
+    for name, inside in found.groupby("comparison", sort=False):
+        comparison, look = str(name), dataset_look(comparisons.index(str(name)))
         mean = inside.groupby("block", sort=False)["percent"].mean()
         places = [rows[comparison, str(block)] for block in mean.index]
-        height = 0.6 / found["comparison"].nunique()
+        height = 0.6 / len(comparisons)
         axes.barh(places, mean, height=height, color=look.colour, alpha=0.45, label=comparison)
         places = [rows[comparison, block] for block in inside["block"]]
         axes.plot(inside["percent"], places, look.marker, color=look.colour, markersize=3)
@@ -124,7 +163,7 @@ def draw_probabilities(axes: Axes, found: pd.DataFrame) -> None:
 
 
 def _draw_discovery(axes: Axes, found: pd.DataFrame) -> None:
-    draw_probabilities(axes, found)
+    draw_probabilities(axes, found, list(dict.fromkeys(found["comparison"])))
     axes.set_xlabel("Learned probability π (%)")
     axes.set_title(_title(found))
 
@@ -142,10 +181,12 @@ def _write_ranges(axes: Axes, runs: Runs, found: pd.DataFrame) -> None:
     ranges = runs.learned[
         runs.learned["folder"].isin(found["folder"]) & runs.learned["quantity"].str.startswith("range/")
     ]
-    for (comparison, block), row in _rows(found).items():
+    rows = _rows(list(dict.fromkeys(found["block"])), list(dict.fromkeys(found["comparison"])))
+    for (comparison, block), row in rows.items():
         chosen = ranges[(ranges["comparison"] == comparison) & (ranges["quantity"] == f"range/{block}")]
         if len(chosen):
             text = describe_range(block, list(chosen["value"]))
-            axes.text(1.03, row, text, transform=beside, fontsize=6, color="0.25", verticalalignment="center")
+            axes.text(1.03, row, text, transform=beside, fontsize=_RANGE_SIZE, color="0.25", verticalalignment="center")
     if len(ranges):
-        axes.text(1.03, 1.035, "up to", transform=axes.transAxes, fontsize=6, color="0.25")
+        heading: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "xytext": (0, 5)}
+        axes.annotate("up to", (1.03, 1), fontsize=_RANGE_SIZE, color="0.25", **heading)

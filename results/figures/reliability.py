@@ -7,17 +7,21 @@ from matplotlib.ticker import NullLocator
 
 from augbench.results.figures.style import (
     ONE_COLUMN,
+    TITLE_SIZE,
     TWO_COLUMNS,
     figure_style,
     legend_below,
+    legend_height,
     method_looks,
     with_note,
 )
+from augbench.results.figures.text import LINE, wrap_text
 from augbench.results.frame import Runs
 
 FEW = 10
 """Bins with fewer images, all seeds together, are left out of the lines: their accuracy is chance."""
 
+_BESIDE_PANEL = 0.5  # inches, for the numbers and the label of the vertical axis
 _NOTE = f"Bins of fewer than {FEW} images are left out of the lines; seeds pooled; no test-time draws."
 
 
@@ -33,10 +37,14 @@ def reliability_figure(runs: Runs) -> Figure:
     comparisons = list(dict.fromkeys(runs.finished()["comparison"]))
     with figure_style():
         width = ONE_COLUMN if len(comparisons) == 1 else max(TWO_COLUMNS, 2.2 * len(comparisons))
-        figure, body = with_note(width, 3.4, _NOTE)
+        titles = [wrap_text(name, width / len(comparisons) - _BESIDE_PANEL, TITLE_SIZE) for name in comparisons]
+        legend = legend_height(["calibrated", *runs.reliability["label"].unique()], width)
+        height = 2.9 + LINE * max(title.count("\n") for title in titles) + max(0.5, 0.2 + legend)
+        figure, body = with_note(width, height, _NOTE)
         panels = body.subplots(2, len(comparisons), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 1))
-        for upper, lower, comparison in zip(*panels, comparisons, strict=True):
+        for upper, lower, comparison, title in zip(*panels, comparisons, titles, strict=True):
             _draw(upper, lower, runs, comparison)
+            upper.set_title(title)
             lower.set_xlabel("Confidence (%)")
         panels[0][0].set_ylabel("Accuracy (%)")
         panels[1][0].set_ylabel("Images (%,\nlog scale)")
@@ -73,6 +81,5 @@ def _draw(upper: Axes, lower: Axes, runs: Runs, comparison: str) -> None:
         line.set(label=str(label), markerfacecolor=look.inside)
         edges = [100 * index / len(bins) for index in range(len(bins) + 1)]
         lower.stairs(100 * bins["count"] / bins["count"].sum(), edges, color=look.colour, linestyle=look.dashes)
-    upper.set_title(comparison)
     upper.set_xlim(0, 103)
     upper.set_ylim(0, 103)

@@ -5,11 +5,20 @@ from matplotlib.figure import Figure
 
 from augbench.bench.errors import UserError
 from augbench.results.figures.overview import draw_probabilities
-from augbench.results.figures.style import TWO_COLUMNS, figure_style, new_figure
+from augbench.results.figures.style import (
+    TITLE_SIZE,
+    TWO_COLUMNS,
+    figure_style,
+    legend_below,
+    legend_height,
+    new_figure,
+)
+from augbench.results.figures.text import LINE, wrap_text
 from augbench.results.frame import Runs
 
 _PANEL_WIDTH, _ROW_HEIGHT = 2.4, 0.105
-_MARGINS = 0.95  # inches above and below the panels, with the legend
+_MARGINS = 0.8  # inches above and below the panels, without the legend
+_BLOCK_NAMES = 0.9  # inches left of a panel
 
 
 def searched_numbers(runs: Runs) -> pd.DataFrame:
@@ -36,14 +45,17 @@ def searched_figure(runs: Runs) -> Figure:
     if found.empty:
         raise UserError("No finished run has searched for a policy: there is nothing to draw.")
     labels = list(dict.fromkeys(found["label"]))
-    rows = found.groupby("label")["block"].nunique().max() * found["comparison"].nunique()
+    comparisons = list(dict.fromkeys(found["comparison"]))
+    rows = found.groupby("label")["block"].nunique().max() * len(comparisons)
+    width = max(TWO_COLUMNS, _PANEL_WIDTH * len(labels))
     with figure_style():
-        figure = new_figure(max(TWO_COLUMNS, _PANEL_WIDTH * len(labels)), _MARGINS + _ROW_HEIGHT * rows)
+        titles = [wrap_text(label, width / len(labels) - _BLOCK_NAMES, TITLE_SIZE) for label in labels]
+        margins = _MARGINS + LINE * max(title.count("\n") for title in titles) + legend_height(comparisons, width)
+        figure = new_figure(width, margins + _ROW_HEIGHT * rows)
         panels = figure.subplots(1, len(labels), squeeze=False)[0]
-        for axes, label in zip(panels, labels, strict=True):
-            draw_probabilities(axes, found[found["label"] == label])
-            axes.set_title(label)
+        for axes, label, title in zip(panels, labels, titles, strict=True):
+            draw_probabilities(axes, found[found["label"] == label], comparisons)
+            axes.set_title(title)
             axes.set_xlabel("Share of draws (%)")
-        handles, names = panels[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+        legend_below(figure, panels, width)
     return figure

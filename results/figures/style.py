@@ -15,22 +15,26 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 
+from augbench.results.figures.text import FONT, LINE, text_width, wrap_text
 from augbench.results.frame import Runs
 
 ONE_COLUMN, TWO_COLUMNS = 3.4, 7.0
 """Widths of a journal's column and page, inches."""
 
+TITLE_SIZE, LABEL_SIZE, LEGEND_SIZE = 8, 7.5, 7
+"""Sizes of fonts, points."""
+
 Colour = tuple[float, float, float]
 Dashes = tuple[float, tuple[float, ...]] | str
 
 _SETTINGS: Any = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine draws the same
-    "font.size": 7.5,
-    "axes.titlesize": 8,
-    "axes.labelsize": 7.5,
+    "font.family": FONT,
+    "font.size": LABEL_SIZE,
+    "axes.titlesize": TITLE_SIZE,
+    "axes.labelsize": LABEL_SIZE,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
-    "legend.fontsize": 7,
+    "legend.fontsize": LEGEND_SIZE,
     "legend.frameon": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -69,7 +73,8 @@ _METHOD_LOOKS = {
     "scale": (0, 4, 0),
 }
 _DASHES: tuple[Dashes, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-_DATASET_COLOURS = (9, 3, 5, 8)
+_DATASET_COLOURS = (9, 3, 5, 8, 6, 2, 7, 4, 1, 0)
+_OTHER_BLOCK_COLOURS = (0, 2, 1, 4, 8, 6, 7)
 
 _ORANGE_RED, _BROWN, _SKY = 3, 5, 9
 _NOTE_SIZE, _NOTE_COLOUR = 6, "0.35"
@@ -171,9 +176,9 @@ def _other_look(position: int) -> tuple[int, int, int]:
 
 
 def dataset_look(position: int) -> Look:
-    """Choose the look of a data set by its position among those of a figure."""
-    colour = _palette()[_DATASET_COLOURS[position % len(_DATASET_COLOURS)]]
-    return Look(colour, "solid", _MARKERS[position % len(_MARKERS)])
+    """Choose the look of a data set by its position among those of a figure; ten of them have colours of their own."""
+    turn, place = divmod(position, len(_DATASET_COLOURS))
+    return Look(_palette()[_DATASET_COLOURS[place]], "solid", _MARKERS[(place + turn) % len(_MARKERS)])
 
 
 def block_look(name: str) -> Look:
@@ -181,6 +186,21 @@ def block_look(name: str) -> Look:
     colour, dashes = _BLOCK_LOOKS.get(name, (_GREY, 2))
     in_rgb = colour if isinstance(colour, tuple) else _palette()[colour]
     return Look(in_rgb, _DASHES[dashes], "o", filled=dashes == 0)
+
+
+def block_looks(names: Iterable[str]) -> dict[str, Look]:
+    """Choose the looks of what stands in one panel: known blocks have theirs, others take colours in turn."""
+    looks: dict[str, Look] = {}
+    others = 0
+    for name in dict.fromkeys(names):
+        if name in _BLOCK_LOOKS:
+            looks[name] = block_look(name)
+            continue
+        turn, place = divmod(others, len(_OTHER_BLOCK_COLOURS))
+        dashes = _DASHES[turn % len(_DASHES)]
+        looks[name] = Look(_palette()[_OTHER_BLOCK_COLOURS[place]], dashes, "o", filled=turn == 0)
+        others += 1
+    return looks
 
 
 def _palette() -> Sequence[Colour]:
@@ -193,10 +213,15 @@ def angle_axis(axes: Axes) -> None:
     axes.set_xticks([-180, -90, 0, 90, 180], ["−180", "−90", "0", "90", "180"])
 
 
+_HANDLE, _DASHED_HANDLE = 1.6, 3.4
+"""Lengths of what stands before a legend's entry, in sizes of its font."""
+
+
 def legend_below(figure: FigureBase, panels: Iterable[Axes], width: float) -> None:
     """Put one legend below a figure, with everything that is in any of its panels.
 
-    Where lines are dashed to be told apart, the legend shows enough of each for that.
+    Where lines are dashed to be told apart, the legend shows enough of each for that. Entries that are wider than the
+    figure are broken into lines.
 
     Args:
         figure: Where to put it.
@@ -209,17 +234,37 @@ def legend_below(figure: FigureBase, panels: Iterable[Axes], width: float) -> No
         entries = {**dict(zip(labels, handles, strict=True)), **entries}
     # A style that has a name, such as the dotted diagonal, is never one of several alike.
     dashed = any(isinstance(entry, Line2D) and entry.get_linestyle() == "--" for entry in entries.values())
-    handlelength = 3.4 if dashed else 1.6
-    ncols = _columns_that_fit(list(entries), width, handlelength)
+    handlelength = _DASHED_HANDLE if dashed else _HANDLE
+    texts, ncols = _fit_legend(list(entries), width, handlelength)
     options = {"ncols": ncols, "columnspacing": 1.2, "handlelength": handlelength}
-    figure.legend(list(entries.values()), list(entries), loc="outside lower center", **options)
+    figure.legend(list(entries.values()), texts, loc="outside lower center", **options)
 
 
-def _columns_that_fit(labels: Sequence[str], width: float, handlelength: float) -> int:
-    """Number of columns in which entries, filled in column by column, are no wider than `width` inches."""
-    character, rest = 0.058, 0.2 + handlelength * 7 / 72  # inches at the size of the legend's font
-    for count in range(len(labels), 1, -1):
-        columns = np.array_split([len(label) for label in labels], count)
-        if sum(character * column.max() + rest for column in columns) <= width:
-            return count
-    return 1
+def legend_height(labels: Iterable[str], width: float) -> float:
+    """Height of the legend that `legend_below` puts under lines with these labels, inches; at most so much.
+
+    Args:
+        labels: Entries of the legend.
+        width: Room for it, in inches.
+    """
+    texts, ncols = _fit_legend(list(labels), width, _DASHED_HANDLE)
+    return LINE * max((sum(text.count("\n") + 1 for text in column) for column in _in_columns(texts, ncols)), default=0)
+
+
+def _fit_legend(labels: Sequence[str], width: float, handlelength: float) -> tuple[list[str], int]:
+    """Break entries into lines and choose the number of columns so that a legend is no wider than `width` inches."""
+    rest = (handlelength + 2.4) * LEGEND_SIZE / 72  # from an entry's text to the next one's
+    texts = [wrap_text(label, width - rest, LEGEND_SIZE) for label in labels]
+    for count in range(len(texts), 1, -1):
+        if sum(_widest(column) + rest for column in _in_columns(texts, count)) <= width:
+            return texts, count
+    return texts, 1
+
+
+def _widest(texts: Sequence[str]) -> float:
+    return max(text_width(line, LEGEND_SIZE) for text in texts for line in text.split("\n"))
+
+
+def _in_columns(texts: Sequence[str], count: int) -> list[list[str]]:
+    """Fill in entries column by column, as legends do."""
+    return [list(map(str, column)) for column in np.array_split(texts, count)]

@@ -14,7 +14,8 @@ from augbench.bench.errors import UserError
 from augbench.bench.method import Hyperparameters, Method
 from augbench.bench.plugins import load_plugin, marked_classes
 
-PLUGINS = [load_plugin(Path(__file__).with_name(f"{name}.py")) for name in ("planted_faults", "planted_run_faults")]
+FILES = ("planted_faults", "planted_run_faults", "planted_slips")
+PLUGINS = [load_plugin(Path(__file__).with_name(f"{name}.py")) for name in FILES]
 PLANTED = {target.name: target for plugin in PLUGINS if plugin.module for target in marked_classes(plugin.module)}
 
 # Fault: the checks that must fail, and no other, with what the first of them says.
@@ -48,7 +49,7 @@ FAULTS = {
     "hidden-state": (["state", "resume"], "what `augment` draws is another"),
     "counts-steps": (["resume"], "after step 2 of 10 and resumed"),
     "forgets-schedule": (["state"], "what `test_policy` draws is another"),
-    "saves-an-object": (["state", "resume"], "cannot be saved and loaded again"),
+    "saves-an-object": (["state"], "cannot be saved and loaded again"),
     "unseeded-search": (["search seed"], "Two searches with the same seed"),
     "peeking-search": (["search seed"], "when the test images were others"),
     "uncounted-search": (["search"], "`count_passes` of 20 images, but passed 115"),
@@ -59,6 +60,39 @@ FAULTS = {
     "policy-learns": (["evaluation"], "learnable.raw differs"),
     "policy-uses-network": (["evaluation"], "changed the network"),
     "flat-transforms": (["transforms"], "(17, 2, 2)"),
+}
+# The same with what newcomers forget, misspell or return in another type.
+SLIPS = {
+    "search-without-searches": (["hooks"], "`search` that no run calls, since `searches` is False"),
+    "searches-without-search": (["hooks"], "no `search` of its own"),
+    "american-hook": (
+        ["hooks"],
+        "No run calls `regularizer`, though its name is close to that of the hook `regulariser`",
+    ),
+    "underscored-hook": (["hooks"], "close to that of the hook `after_epoch`"),
+    "joined-hook": (["hooks"], "close to that of the hook `after_epoch`"),
+    "draw-without-base": (["hooks"], "a `draw` that nothing calls"),
+    "no-base-start": (["start"], "has no `hyperparameters` after its `__init__`"),
+    "no-base-start-used": (["start"], "has no attribute 'setting'"),
+    "no-draw": (["start"], "has no `draw`"),
+    "no-hyperparameters-type": (
+        ["hyperparameters"],
+        "is for OwnHyperparameters, but its hyperparameters_type is Hyper",
+    ),
+    "no-hyperparameters-type-said": (["start"], "'Hyperparameters' object has no attribute 'rate'"),
+    "empty-state": (["start"], "`state_dict` returned nothing under 'learnable'"),
+    "no-zero-grad": (["resume"], "after step 2 of 10 and resumed"),
+    "no-network": (["start"], "`wrap_network` returned NoneType"),
+    "regulariser-tuple": (["regulariser"], "`regulariser` returned tuple."),
+    "regulariser-vector": (["regulariser"], "`regulariser` returned Tensor of shape (2,)"),
+    "learned-list": (["learned numbers"], "`learned` returned list"),
+    "learnable-list": (["start"], "`learnable` is of type list"),
+    "learnable-number": (["start"], "learnable['raw'] is of type float"),
+    "bare-optimizer": (["start"], "`optimizers` is of type Adam"),
+    "policy-text": (["test policy"], "`test_policy` returned str"),
+    "draw-of-numbers": (["images", "transforms"], "AttributeError: "),
+    "forgetful-search": (["learning"], "everything in `learnable` is as it was"),
+    "forgetful-step": (["learning"], "everything in `learnable` is as it was"),
 }
 
 
@@ -89,9 +123,9 @@ def quick_cost(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick_cost")
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [*FAULTS, *SLIPS])
 def test_a_fault_is_caught_by_the_check_that_is_about_it(name: str) -> None:
-    checks, text = FAULTS[name]
+    checks, text = (FAULTS | SLIPS)[name]
     report = check_method(PLANTED[name])
     assert failed(report) == checks, report
     assert text in report.failures[0].text
@@ -99,7 +133,46 @@ def test_a_fault_is_caught_by_the_check_that_is_about_it(name: str) -> None:
 
 
 def test_every_fault_that_is_planted_is_looked_for() -> None:
-    assert set(PLANTED) == {*FAULTS, "sound", "sound-search", "quick-typo"}
+    assert set(PLANTED) == {*FAULTS, *SLIPS, "sound", "sound-search", "quick-typo", "given", "spoken"}
+
+
+ADVICE = {
+    "no-base-start": "Call super().__init__(hyperparameters, setting) first",
+    "no-base-start-used": "Call super().__init__(hyperparameters, setting) first",
+    "no-hyperparameters-type-said": "Set the class attribute `hyperparameters_type`",
+    "no-zero-grad": "gradients are not saved: clear them in `after_backward`",
+    "draw-of-numbers": "No line of the method is part of it, but `draw` was called there: it must return a Draw,",
+}
+
+
+@pytest.mark.usefixtures("quick_cost")
+@pytest.mark.parametrize("name", ADVICE)
+def test_advice_names_what_was_forgotten(name: str) -> None:
+    assert ADVICE[name] in check_method(PLANTED[name]).failures[0].advice
+
+
+@pytest.mark.usefixtures("quick_cost")
+def test_what_is_given_need_not_be_learned() -> None:
+    """A fixed tensor in `learnable` is saved with the run; that it stays as it is is no fault."""
+    report = check_method(PLANTED["given"])
+    assert report.passed, report
+    (outcome,) = [outcome for outcome in report.outcomes if outcome.check == "learning"]
+    assert outcome.result is Result.DOES_NOT_APPLY
+
+
+@pytest.mark.usefixtures("quick_cost")
+def test_a_published_policy_need_not_be_learned() -> None:
+    policy = [[["ShearX", 0.5, 0.3], ["Invert", 0.2, 0.1]]]
+    report = check_method(methods().get("fast-aa"), {"policy": policy})
+    assert report.passed, report
+
+
+@pytest.mark.usefixtures("quick_cost")
+def test_a_name_that_is_a_little_like_a_hooks_is_remarked_upon() -> None:
+    report = check_method(PLANTED["spoken"])
+    assert report.passed, report
+    (outcome,) = [outcome for outcome in report.outcomes if outcome.check == "hooks"]
+    assert outcome.text == "`losses` is no hook and no run calls it; is `loss` meant?"
 
 
 def test_an_exception_names_the_line_of_the_method() -> None:
@@ -111,7 +184,7 @@ def test_an_exception_names_the_line_of_the_method() -> None:
 
 def test_wrong_quick_hyperparameters_are_the_methods_fault_and_given_ones_the_users() -> None:
     report = check_method(PLANTED["quick-typo"])
-    assert failed(report) == ["hyperparameters", "start"]
+    assert failed(report) == ["hyperparameters"]
     assert "no key 'learning_rat'. Did you mean 'learning_rate'?" in report.failures[0].text
     with pytest.raises(UserError, match=r"no key 'learning_rat'\. Did you mean 'learning_rate'"):
         check_method(PLANTED["sound"], {"learning_rat": 0.1})

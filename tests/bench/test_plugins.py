@@ -196,7 +196,34 @@ def test_what_is_no_file_is_a_mistake_before_anything_else(
     assert "\n" not in errors.strip()
     if os.pathsep not in name:
         monkeypatch.setenv(PLUGINS_VARIABLE, name)
-        assert augbench("list", "methods")[0] == 2
+        code, _, errors = augbench("list", "methods")
+        assert code == 2
+        assert ", which the variable AUGBENCH_PLUGINS names, " in errors
+
+
+@pytest.mark.parametrize("form", ["two words", "one word"])
+def test_a_file_may_be_named_after_the_command(form: str, augbench: CommandLine, tmp_path: Path) -> None:
+    path = write_method(tmp_path / "mine.py")
+    option = ["--plugin", path] if form == "two words" else [f"--plugin={path}"]
+    code, text, _ = augbench("list", "methods", "mine", *option)
+    assert code == 0
+    assert f"origin: Mine in {path}" in text
+    assert augbench("list", "methods", "--", *option)[0] == 2, "these are names"
+
+
+def test_the_option_needs_a_file(augbench: CommandLine) -> None:
+    code, _, errors = augbench("list", "methods", "--plugin")
+    assert code == 2
+    assert errors.strip() == "Error: --plugin needs a Python file after it, as in `augbench --plugin my.py …`."
+
+
+def test_what_a_file_prints_does_not_spoil_json(augbench: CommandLine, tmp_path: Path) -> None:
+    path = write_method(tmp_path / "mine.py")
+    path.write_text("print('loading')\n" + path.read_text())
+    code, text, errors = augbench("--plugin", path, "list", "methods", "--json")
+    assert code == 0
+    assert "mine" in {card["name"] for card in json.loads(text)}
+    assert "loading" in errors
 
 
 BROKEN = {
@@ -207,6 +234,9 @@ BROKEN = {
     "one = 1": 'registers nothing: put @register("a-name") above a class derived from Method,',
     "from augbench.bench.method import Method": "registers nothing",
     "from augbench.bench.registry import register\n@register('a')\nclass A: pass": "A must derive from Method, Datas",
+    "from augbench.bench.registry import register\n@register\nclass A: pass": 'write @register("a-name") above the cl',
+    "from augbench.bench.registry import register\n@register('a')\ndef a(): pass": "belongs above a class, and a is no",
+    "raise RuntimeError('long ' * 1000)": "…",
     "from augbench.bench.registry import register\nregister('A b')": "'A b' is no name for a table row",
 }
 

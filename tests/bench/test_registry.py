@@ -1,12 +1,13 @@
 """The registry: what is found, what is broken, what is there twice."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from augbench.bench import registry
 from augbench.bench.catalogues import datasets, methods, networks
@@ -145,6 +146,26 @@ def test_only_what_is_derived_from_something_is_registered() -> None:
             """Derived from nothing."""
 
 
+def test_a_class_of_no_kind_is_not_registered() -> None:
+    with pytest.raises(TypeError, match="Layer must derive from Method, DatasetSource, NetworkSource or Launcher"):
+
+        @register("layer")
+        class Layer(nn.Module):
+            """Derived from something, but of no kind that has a catalogue."""
+
+
+def test_the_decorator_needs_a_name_and_a_class() -> None:
+    class Line(NetworkSource):
+        """Has no name."""
+
+    with pytest.raises(TypeError, match=r'^@register needs a name: write @register\("a-name"\) .* above Line\.$'):
+        register(Line)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^@register needs a name: .* above 3\.$"):
+        register(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^@register\('line'\) belongs above a class, and len is none\.$"):
+        register("line")(len)  # type: ignore[type-var]
+
+
 @pytest.mark.parametrize("name", ["", "../up", "a b", "<script>", "Upper", "a_b"])
 def test_names_that_would_not_fit_a_folder_or_a_table_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="no name for a table row"):
@@ -156,3 +177,18 @@ def test_unknown_names_are_explained() -> None:
         methods().get("scael")
     with pytest.raises(UserError, match="`augbench list datasets`"):
         datasets().get("imagenet")
+
+
+@pytest.mark.parametrize("catalogue", [methods, datasets, networks])
+def test_an_unknown_name_may_be_in_a_file_that_was_not_named(catalogue: Callable[[], Catalogue[object]]) -> None:
+    with pytest.raises(
+        UserError, match=r"in a file of your own, name that before the command: `augbench --plugin FILE"
+    ):
+        catalogue().get("mine")
+
+
+def test_a_name_of_any_length_is_quoted_in_part() -> None:
+    with pytest.raises(UserError) as caught:
+        methods().get("x" * 100_000)
+    assert len(str(caught.value)) < 1500
+    assert "x…'" in str(caught.value)

@@ -49,6 +49,15 @@ def test_as_json(augbench: CommandLine) -> None:
     assert failure["advice"]
 
 
+def test_what_a_method_prints_does_not_spoil_json(augbench: CommandLine) -> None:
+    code, text, errors = augbench(
+        "--plugin", PLANTED.with_name("planted_slips.py"), "check", "method", "spoken", "--json"
+    )
+    assert code == 0
+    assert json.loads(text)["passed"]
+    assert "augmenting" in errors
+
+
 def test_values_are_read_as_in_toml_and_texts_need_no_quotes(augbench: CommandLine) -> None:
     settings = ["--set", "copies=2", "--set", "estimator=rloo", "--set", "learning_rate = 0.01"]
     code, text, _ = augbench("check", "method", "scale", *settings, "--json")

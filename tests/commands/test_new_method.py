@@ -124,10 +124,22 @@ def test_nothing_is_overwritten(existing: str, augbench: CommandLine, tmp_path: 
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.mark.parametrize("folder", ["/proc/nowhere", "/proc/cpuinfo", "/proc/cpuinfo/new", "x" * 300])
+def test_a_folder_at_home_is_made_there(augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    code, text, _ = augbench("new", "method", "my-method", "--folder=~/new")
+    assert code == 0
+    assert f"Wrote {tmp_path / 'home' / 'new' / 'my_method.py'}" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
+@pytest.mark.parametrize(
+    "folder", ["/proc/nowhere", "/proc/cpuinfo", "/proc/cpuinfo/new", "x" * 300, "/sys", "/proc", "~nosuchuser/new"]
+)
 def test_a_folder_that_cannot_be_written_to(folder: str, augbench: CommandLine) -> None:
     code, _, errors = augbench("new", "method", "my-method", "--folder", folder)
     assert code == 2
     assert errors.startswith("Error: ")
     assert "Traceback" not in errors
     assert "--folder" in errors
+    assert "--out" not in errors

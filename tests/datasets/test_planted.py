@@ -1,6 +1,7 @@
 """Planted symmetries against torchvision and NumPy, their seeds and identity, and mistakes in their options."""
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,9 @@ def test_other_data_sets_keep_their_own_checksum() -> None:
         ({"x_scale": 0.8}, ["x_scale", "less than or equal to 0.693"]),
         ({"x_shear": 2.0}, ["x_shear", "less than or equal to 1"]),
         ({"rotation_share": 0.5}, ["rotation_share changes nothing without rotation"]),
+        ({"rotation": math.nan}, ["rotation: Input should be a finite number (given: nan)"]),
         ({"shrink": 3}, ["shrink", "1 or 2"]),
+        ({"shrink": True}, ["shrink: must be 1 or 2 (given: True)"]),
         ({"rotaton": 45.0}, ["'rotaton'", "Did you mean 'rotation'?"]),
     ],
 )
@@ -196,6 +199,13 @@ def test_wrong_options_are_explained_when_the_suite_is_read(options: dict[str, A
         dataset_component("planted", options, "suite 'mine'")
     assert "\n" not in str(error.value)
     assert all(word in str(error.value) for word in ["'planted' in suite 'mine'", *words])
+    assert str(error.value).count("(given: ") <= 1
+
+
+def test_a_planted_data_set_is_no_base_to_choose_from() -> None:
+    with pytest.raises(UserError) as error:
+        component(base="x")
+    assert "'x'. Valid choices: mnist, mnist5k, rotmnist5k (given: 'x')." in str(error.value)
 
 
 class Odd(Mnist5k):
@@ -227,6 +237,15 @@ def test_odd_sizes_cannot_be_shrunk() -> None:
     assert load(base="odd").image_size == 5
     with pytest.raises(UserError, match=r"'odd' have 5 pixels.*Leave out shrink"):
         load(base="odd", shrink=2)
+
+
+@pytest.mark.usefixtures("odd")
+def test_odd_sizes_are_found_before_any_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Odd, "check", lambda self, options, root: None)
+    for factor in (1, 2):
+        source, options = dataset_and_options("planted", component(base="odd", shrink=factor).all_settings)
+        with pytest.raises(UserError, match="5 pixels") if factor == 2 else nullcontext():
+            source.check(options, Path())
 
 
 @pytest.mark.usefixtures("odd")

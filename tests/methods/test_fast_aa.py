@@ -80,6 +80,22 @@ def test_a_wrong_file_is_an_error_when_the_suite_is_read(tmp_path: Path) -> None
         method_component("fast-aa", {"policy": str(path)}, "a test")
 
 
+def test_a_mistake_in_content_names_the_suite() -> None:
+    with pytest.raises(UserError, match=r"'fast-aa' in suite 'mine': Sub-policy 1 of `policy`: .*'Turn'") as raised:
+        method_component("fast-aa", {"policy": [[["Turn", 0.5, 0.9], ["Rotate", 0.2, 0.1]]]}, "suite 'mine'")
+    assert "\n" not in str(raised.value)
+
+
+def test_settings_of_the_search_mean_nothing_beside_a_policy() -> None:
+    settings = {"draws": 7, "search_images": 100, "folds": 5}  # the last is the default
+    with pytest.raises(UserError, match=r"settings: search_images, draws mean nothing beside `policy`, .* other[.]$"):
+        method_component("fast-aa", {"policy": POLICY, **settings}, "a test")
+    with pytest.raises(UserError, match="settings: trials means nothing beside `policy`"):
+        method_component("fast-aa", {"policy": POLICY, "trials": 100}, "a test")
+    assert method_component("fast-aa", {"policy": POLICY, "folds": 5}, "a test").settings == {"policy": POLICY}
+    assert method_component("fast-aa", settings, "a test").settings == {"draws": 7, "search_images": 100}
+
+
 @pytest.mark.usefixtures("few_digits")
 def test_a_given_policy_is_used_without_a_search(
     make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, policy_file: Path

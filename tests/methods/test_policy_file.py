@@ -116,6 +116,29 @@ def test_a_file_that_is_not_there_is_named_with_the_way_on(tmp_path: Path) -> No
         read_policy(str(tmp_path))  # a folder
 
 
+@pytest.mark.parametrize("name", ["a pipe", "/dev/null", "", "~nosuchuser/policy.json", "x" * 100_000, "a\0b"])
+def test_what_is_no_file_is_named_at_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("a pipe")
+    problem = "`policy` is empty" if not name else "cannot be read: "
+    with pytest.raises(UserError, match=f"{problem}.*leave `policy` out") as raised:
+        read_policy(name)
+    assert name[:100] in str(raised.value)
+    assert len(str(raised.value)) < 700
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "policy.json").write_text(json.dumps(CONTENT))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read_policy("~/policy.json") == READ
+
+
+def test_a_long_name_of_an_operation_is_quoted_in_part() -> None:
+    with pytest.raises(UserError, match=r"no operation 'RotateRotate.*…'\.") as raised:
+        read_policy([[["Rotate" * 20_000, 0.5, 0.5], ["Color", 0.3, 0.4]]])
+    assert len(str(raised.value)) < 700
+
+
 def test_a_file_in_another_encoding_is_no_json(tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     path.write_bytes(b"\xff\xfe[]")

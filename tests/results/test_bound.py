@@ -38,7 +38,9 @@ CommandLine = Callable[..., tuple[int, str, str]]
 WriteRun = Callable[..., RunFolder]
 
 CPU, NOWHERE = torch.device("cpu"), Path("/nowhere")
-MEASURED = Measured(images=4, weights=4, squared_distance=8.0, divergence=3.0, empirical_risk=0.5, standard_error=0.01)
+MEASURED = Measured(
+    images=4, weights=4, squared_distance=8.0, divergence=3.0, empirical_risk=0.5, standard_error=0.01, draws=8
+)
 ASSUMPTIONS = Assumptions(lipschitz=0.75, loss_range=(0.0, 4.0), delta=0.05, prior_deviation=1.0)
 
 positive = st.floats(0.01, 100)
@@ -240,8 +242,8 @@ def test_what_is_measured_of_a_run_equals_what_its_files_say(
     distance = sum((trained[name] - weight).double().square().sum().item() for name, weight in start.items())
     assert distance > 0.1
     assert found.measured.squared_distance == pytest.approx(distance, rel=1e-6)
-    options = {"data": placement.data, "device": CPU, "draws": 2, "prior_mean": PriorMean.ZERO}
-    zero = pac_bayes_bound(folder, Assumptions(1.0, (0, 3)), **options)
+    assumptions = Assumptions(1.0, (0, 3), prior_mean=PriorMean.ZERO)
+    zero = pac_bayes_bound(folder, assumptions, data=placement.data, device=CPU, draws=2)
     norm = sum(trained[name].double().square().sum().item() for name in start)
     assert zero.measured.squared_distance == pytest.approx(norm, rel=1e-6)
     assert replace(zero.measured, squared_distance=0) == replace(found.measured, squared_distance=0)
@@ -290,7 +292,7 @@ def test_a_run_of_the_norm_ablation_needs_a_prior(finished: Callable[..., RunFol
     folder = finished("scale-norm")
     with pytest.raises(UserError, match=r"'scale-norm' is trained without a prior .*--prior 0\.01"):
         pac_bayes_bound(folder, ASSUMPTIONS, data=placement.data, device=CPU)
-    found = pac_bayes_bound(folder, ASSUMPTIONS, data=placement.data, device=CPU, prior=0.05)
+    found = pac_bayes_bound(folder, replace(ASSUMPTIONS, prior=0.05), data=placement.data, device=CPU)
     result = folder.read_result()
     assert result is not None
     expected = _divergence_by_enumeration(result["learned"], 0.05)

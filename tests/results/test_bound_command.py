@@ -30,9 +30,14 @@ def test_the_command_prints_the_terms_and_what_they_are_worth(
     assert "This bound is vacuous" in " ".join(text.split())
     assert " ".join(numbers["in_words"].split()) in " ".join(text.split())
     assert numbers["measured"]["images"] == 400
-    again = augbench(*arguments, "--json", "--delta", "0.01", "--prior-deviation", "2", "--prior-mean", "zero")
-    other = json.loads(again[1])
-    assert other["assumptions"] == {"lipschitz": 1, "loss_range": [0, 5], "delta": 0.01, "prior_deviation": 2}
+    assert "w₀ = the weights at the start, β = 0.01, 8 draws for each of n = 400 images" in " ".join(text.split())
+    options = ("--delta", "0.01", "--prior-deviation", "2", "--prior-mean", "zero", "--prior", "0.05", "--draws", "3")
+    other = json.loads(augbench(*arguments, "--json", *options)[1])
+    chosen = {"lipschitz": 1, "loss_range": [0, 5], "delta": 0.01, "prior_deviation": 2}
+    assert other["assumptions"] == chosen | {"prior_mean": "zero", "prior": 0.05}
+    assert other["measured"]["draws"] == 3
+    said = " ".join(augbench(*arguments, *options)[1].split())
+    assert "δ = 0.01, s = 2, w₀ = 0, β = 0.05, 3 draws for each of n = 400 images" in said
     assert other["measured"]["squared_distance"] != numbers["measured"]["squared_distance"]
 
 
@@ -113,6 +118,22 @@ def test_a_damaged_model(damage: bytes | None, finished: Callable[..., RunFolder
     if damage is not None:
         folder.model.write_bytes(damage)
     assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), "model.pt is missing or damaged")
+
+
+@pytest.mark.parametrize("file", ["spec.json", "result.json"])
+def test_a_damaged_folder_has_to_be_made_again(file: str, write_run: WriteRun, augbench: CommandLine) -> None:
+    folder = write_run("scale")
+    (folder.path / file).write_text('{"identity": ')
+    way_on = "run the suite again, then give this command again"
+    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), str(folder.path), way_on)
+
+
+def test_the_help_names_both_ends_of_the_loss_range(augbench: CommandLine) -> None:
+    code, text, _ = augbench("bound", "--help")
+    assert code == 0
+    assert "--loss-range" in text
+    assert "A B" in text
+    assert "float,float" not in text.replace(" ", "").lower()
 
 
 def test_a_model_of_another_run(finished: Callable[..., RunFolder], augbench: CommandLine) -> None:

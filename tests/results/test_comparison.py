@@ -104,13 +104,29 @@ def test_seconds_of_search_training_and_evaluation(tmp_path: Path, write_run: Wr
     write_run("none", training_seconds=10)
     headings = [column.heading for column in comparison_table(load_runs(tmp_path)).columns]
     assert headings[-4:] == ["Training (s)", "Evaluation (s)", "Time / none", "Image passes"]
-    write_run("dada", training_seconds=20, search_seconds=150)
+    write_run("dada", training_seconds=20, search_seconds=150, search_passes=4000)
     table = comparison_table(load_runs(tmp_path))
     assert cell(table, "dada", "Search (s)").text == "150"
     assert cell(table, "none", "Search (s)") == Cell("–")
     assert cell(table, "dada", "Training (s)").text == "20"
     assert cell(table, "dada", "Evaluation (s)").text == "1.0"
     assert any(note.startswith("Search, Training, Evaluation: wall-clock") for note in table.definitions)
+
+
+def test_a_search_that_searched_for_nothing_has_no_seconds(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("fast-aa", settings={"policy": ["given"]}, search_seconds=0.02)
+    headings = [column.heading for column in comparison_table(load_runs(tmp_path)).columns]
+    assert "Search (s)" not in headings
+    write_run("dada", search_seconds=150, search_passes=4000)
+    assert cell(comparison_table(load_runs(tmp_path)), "fast-aa", "Search (s)") == Cell("–")
+
+
+def test_a_checksum_in_place_of_a_setting_is_explained(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("fast-aa")
+    explanation = "#… is the start of the sha256 of a setting's content, which is too long to be shown."
+    assert explanation not in comparison_table(load_runs(tmp_path)).notes
+    write_run("fast-aa", settings={"policy": [["Rotate", 0.5, 0.7], ["Color", 0.3, 0.4]]})
+    assert explanation in comparison_table(load_runs(tmp_path)).notes
 
 
 def test_seconds_of_different_devices_are_never_averaged(tmp_path: Path, write_run: WriteRun) -> None:

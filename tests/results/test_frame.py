@@ -8,6 +8,7 @@ import pytest
 from augbench.bench.errors import UserError
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
+from augbench.bench.spec import brief
 from augbench.results.frame import load_runs
 
 WriteRun = Callable[..., RunFolder]
@@ -126,6 +127,20 @@ def test_settings_stand_in_the_label_where_they_differ(tmp_path: Path, write_run
     labels = {dataset: sorted(group["label"]) for dataset, group in frame.groupby("dataset")}
     upright = ["none (version=1)", "none (version=2)", "scale (estimator=pooled)", "scale (estimator=rloo)"]
     assert labels == {"mnist5k": upright, "rotmnist5k": ["scale"]}
+
+
+def test_a_given_policy_is_told_from_a_search_by_nothing_else(tmp_path: Path, write_run: WriteRun) -> None:
+    searching = {"policy": None, "draws": 5, "trials": 40}
+    first, second = ([["Invert", level, 0.5], ["Rotate", 0.25, 0.75]] for level in (0.25, 0.75))
+    for settings in (searching, searching | {"draws": 7}, searching | {"policy": first}):
+        write_run("fast-aa", settings=settings)
+    labels = list(load_runs(tmp_path).runs["label"])
+    given = f"fast-aa (policy={brief(first)})"
+    assert labels == sorted([given, "fast-aa (draws=5, policy=None)", "fast-aa (draws=7, policy=None)"])
+    write_run("fast-aa", settings=searching | {"policy": second})
+    write_run("fast-aa", settings=searching | {"policy": second, "draws": 7})
+    labels = list(load_runs(tmp_path).runs["label"])
+    assert len(set(labels)) == len(labels) == 5, "runs that differ never share a name"
 
 
 def test_other_budgets_and_protocols_are_other_comparisons(tmp_path: Path, write_run: WriteRun) -> None:
