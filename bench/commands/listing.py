@@ -14,7 +14,7 @@ from rich.table import Table
 from augbench.bench.catalogues import datasets, methods, networks
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.launchers.launcher import launchers
-from augbench.bench.registry import Catalogue
+from augbench.bench.registry import IN_A_FILE_OF_YOUR_OWN, Catalogue
 from augbench.bench.suite import built_in_suites, parse_suite
 
 
@@ -36,7 +36,8 @@ def list_registered(
     """List what is registered, or show the card of one entry."""
     cards, broken = _cards(kind)
     if name is not None and name not in cards:
-        raise UserError(" ".join([one_of(kind.removesuffix("s"), name, cards), *broken]))
+        hint = [] if kind is Kind.SUITES else [IN_A_FILE_OF_YOUR_OWN]
+        raise UserError(" ".join([one_of(kind.removesuffix("s"), name, cards), *broken, *hint]))
     if as_json:
         for reason in broken:
             typer.echo(reason, err=True)

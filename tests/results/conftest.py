@@ -54,14 +54,9 @@ def write_run_folder(
     each epoch, the last of them repeated to the end. Two devices joined by " + " make a run that went on elsewhere.
     `planted` is the name of a law with the coordinates that it changes, `recovery` the distance in each coordinate.
     """
-    spec = RunSpec(
-        protocol=protocol or Protocol(),
-        method=Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1}),
-        dataset=Component(name=dataset, version=1, settings=dict(options), checksum="sha256:0123456789abcdef"),
-        network=Component(name="tiny", version=1),
-        budget=Budget(epochs=epochs),
-        seed=seed,
-    )
+    learner = Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1})
+    data = Component(name=dataset, version=1, settings=dict(options), checksum="sha256:0123456789abcdef")
+    spec = _spec(learner, data, protocol or Protocol(), epochs, seed)
     folder = RunFolder(root / "runs" / spec.folder_name)
     folder.write_spec(spec)
     rows = _epochs(learned, epochs)
@@ -83,12 +78,20 @@ def write_run_folder(
         "train_images": 4000,
         "test_images": len(labels),
     }
-    if planted is not None:
-        result["planted"] = {"law": planted[0], "coordinates": list(planted[1])}
-    if recovery is not None:
-        result["recovery"] = dict(recovery)
-    write_json(folder.path / "result.json", result)
+    write_json(folder.path / "result.json", result | _planted(planted, recovery))
     return folder
+
+
+def _spec(method: Component, dataset: Component, protocol: Protocol, epochs: int, seed: int) -> RunSpec:
+    network = Component(name="tiny", version=1)
+    return RunSpec(
+        protocol=protocol, method=method, dataset=dataset, network=network, budget=Budget(epochs=epochs), seed=seed
+    )
+
+
+def _planted(law: tuple[str, Sequence[str]] | None, recovery: Mapping[str, float] | None) -> dict[str, Any]:
+    planted = {} if law is None else {"planted": {"law": law[0], "coordinates": list(law[1])}}
+    return planted if recovery is None else planted | {"recovery": dict(recovery)}
 
 
 def _epochs(learned: Sequence[Mapping[str, float]], epochs: int) -> list[dict[str, Any]]:
