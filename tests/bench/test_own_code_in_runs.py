@@ -55,7 +55,7 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 def write_plugin(path: Path, line: str = "return None") -> Path:
     path.write_text(SOURCE.format(line=line))
     load_plugin.cache_clear()  # as in another process, which would read it anew
-    for name in [name for name in sys.modules if name.startswith(f"augbench_plugin_{path.stem}_")]:
+    for name in [name for name in sys.modules if name.startswith("augbench_plugin_")]:
         del sys.modules[name]
     return path
 

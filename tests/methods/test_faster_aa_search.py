@@ -341,12 +341,12 @@ def test_a_search_counts_every_image_that_goes_through_a_network() -> None:
 @pytest.mark.slow
 def test_only_the_classifier_tells_against_an_operation_that_swaps_the_classes() -> None:
     """Inverted dark images look like bright ones: the critic cannot object, the classifier must."""
-    rates = {}
-    for class_weight in (0.0, 0.1):
-        weights, probabilities, levels = searched(
-            1, class_weight=class_weight, search_learning_rate=0.02, search_epochs=40
-        )
-        chosen = MixturePolicy(weights, probabilities, levels).choice(0.05)
-        rates[class_weight] = float((chosen * probabilities)[..., NAMES.index("Invert")].mean())
-    assert rates[0.0] > 0.01
-    assert rates[0.1] < 0.001
+    for seed in range(3):
+        rates = {}
+        for class_weight in (0.0, 0.1):
+            found = searched(seed, class_weight=class_weight, search_learning_rate=0.02, search_epochs=40)
+            policy = MixturePolicy(*found)
+            chosen = policy.choice(0.05) * policy.probabilities
+            rates[class_weight] = float(chosen[..., NAMES.index("Invert")].mean())
+        assert rates[0.0] > 0.01
+        assert rates[0.1] < rates[0.0] / 2
