@@ -24,8 +24,8 @@ from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
 from augbench.methods.dada_estimator import ControlVariate, draw_sample, relax
 from augbench.methods.dada_policy import BlockPairs
+from augbench.methods.search_images import SPLIT_SEED
 
-SUBSET_SEED = 0
 SMALLEST_PROBABILITY = 0.05  # of a block and of leaving it out: the score is as large as the inverse of this
 
 Weights = dict[str, Tensor]
@@ -233,7 +233,7 @@ def search_halves(problem: SearchProblem, images: int) -> tuple[Split, Split]:
     Raises:
         UserError: If there would be none.
     """
-    parts = [class_balanced_subset(split, images // 2, SUBSET_SEED) for split in (problem.train, problem.validation)]
+    parts = [class_balanced_subset(split, images // 2, SPLIT_SEED) for split in (problem.train, problem.validation)]
     if not all(map(len, parts)):
         raise UserError(
             f"The method's search_images = {images} leaves no image of any class to fit on or to hold out, since class "
