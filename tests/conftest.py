@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -18,6 +19,8 @@ from augbench.bench.spec import RunSpec, dataset_component, method_component, ne
 from augbench.bench.training import StopRequested
 from augbench.bench.worker import StopSignal
 from augbench.datasets.mnist5k import Mnist5k
+
+NOT_REPEATABLE = ("seconds", "attempts")  # what may differ between two attempts at one run
 
 MakeSpec = Callable[..., RunSpec]
 CommandLine = Callable[..., tuple[int, str, str]]
@@ -121,3 +124,22 @@ def augbench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         return (code if isinstance(code, int) else 0 if code is None else 1), captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def outcome() -> Callable[[RunFolder], dict[str, Any]]:
+    """Collect everything about a finished run that must repeat bit for bit."""
+    return _outcome
+
+
+def _outcome(folder: RunFolder) -> dict[str, Any]:
+    """Everything about a finished run that must repeat bit for bit."""
+    result = folder.read_result()
+    assert result is not None
+    with np.load(folder.predictions, allow_pickle=False) as arrays:
+        predictions = {name: array.tobytes() for name, array in arrays.items()}
+    model = torch.load(folder.model, weights_only=True)
+    tensors = model["network"] | model["method"]["learnable"]
+    weights = {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
+    kept = {key: value for key, value in result.items() if key not in NOT_REPEATABLE}
+    return {"result": kept, "predictions": predictions, "weights": weights, "rows": folder.read_metrics()}

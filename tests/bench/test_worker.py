@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -23,23 +22,10 @@ from augbench.results.record import Planted, read_record
 pytestmark = pytest.mark.usefixtures("few_digits")
 
 METHODS = [entry.name for entry in methods() if not entry.target.searches]  # searches are tested with their methods
-NOT_REPEATABLE = ("seconds", "attempts")  # what may differ between two attempts at one run
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]
-
-
-def outcome(folder: RunFolder) -> dict[str, Any]:
-    """Everything about a finished run that must repeat bit for bit."""
-    result = folder.read_result()
-    assert result is not None
-    with np.load(folder.predictions, allow_pickle=False) as arrays:
-        predictions = {name: array.tobytes() for name, array in arrays.items()}
-    model = torch.load(folder.model, weights_only=True)
-    tensors = model["network"] | model["method"]["learnable"]
-    weights = {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
-    kept = {key: value for key, value in result.items() if key not in NOT_REPEATABLE}
-    return {"result": kept, "predictions": predictions, "weights": weights, "rows": folder.read_metrics()}
+Outcome = Callable[[RunFolder], dict[str, Any]]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -50,6 +36,7 @@ def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(
     placement: Placement,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
+    outcome: Outcome,
 ) -> None:
     spec = make_spec(method, epochs=3)
     whole, parts = make_folder(spec), make_folder(spec)
@@ -66,7 +53,7 @@ def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(
 
 @pytest.mark.parametrize("method", ["none", "scale"])
 def test_the_seed_decides_the_result(
-    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, outcome: Outcome
 ) -> None:
     first, again, other = (make_folder(make_spec(method, seed=seed)) for seed in (0, 0, 1))
     for folder in (first, again, other):
@@ -138,6 +125,7 @@ def test_a_kill_between_any_two_writes_leaves_a_run_that_can_go_on(
     placement: Placement,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
+    outcome: Outcome,
 ) -> None:
     class Killed(BaseException):
         pass
@@ -204,6 +192,7 @@ def test_a_stop_after_the_very_last_step_loses_nothing(
     placement: Placement,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
+    outcome: Outcome,
 ) -> None:
     whole, parts = make_folder(make_spec()), make_folder(make_spec())
     execute(whole, placement, stop)
@@ -214,7 +203,7 @@ def test_a_stop_after_the_very_last_step_loses_nothing(
 
 
 def test_a_run_whose_result_was_deleted_is_made_again(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, outcome: Outcome
 ) -> None:
     folder = make_folder(make_spec())
     execute(folder, placement, stop)
@@ -262,7 +251,7 @@ def planted(spec: RunSpec, **options: Any) -> RunSpec:
 
 @pytest.mark.parametrize("method", ["none", "fixed", "trivialaugment", "augerino", "scale"])
 def test_what_was_planted_is_compared_with_what_was_learned(
-    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, outcome: Outcome
 ) -> None:
     first, again = (make_folder(planted(make_spec(method), rotation=90.0, flip=0.5)) for _ in range(2))
     for folder in (first, again):

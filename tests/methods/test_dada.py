@@ -221,16 +221,6 @@ def test_the_seed_of_the_run_decides_the_policy_and_test_images_do_not(
     assert not torch.equal(_policy(_trainer_spec(make_spec, seed=1), placement), first)
 
 
-def _outcome(folder: RunFolder) -> dict[str, Any]:
-    result = folder.read_result()
-    assert result is not None
-    model = torch.load(folder.model, weights_only=True)
-    weights = {name: tensor.numpy().tobytes() for name, tensor in model["network"].items()}
-    learned = {name: tensor.numpy().tobytes() for name, tensor in model["method"]["learnable"].items()}
-    kept = {name: result[name] for name in ("metrics", "image_passes")}
-    return kept | {"weights": weights, "learned": learned}
-
-
 @pytest.mark.usefixtures("few_digits")
 def test_a_run_that_is_stopped_in_search_and_training_ends_as_one_that_is_not(
     make_spec: MakeSpec,
@@ -238,6 +228,7 @@ def test_a_run_that_is_stopped_in_search_and_training_ends_as_one_that_is_not(
     placement: Placement,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
+    outcome: Callable[[RunFolder], dict[str, Any]],
 ) -> None:
     spec = _trainer_spec(make_spec, epochs=2)
     whole, parts = make_folder(spec), make_folder(spec)
@@ -246,7 +237,7 @@ def test_a_run_that_is_stopped_in_search_and_training_ends_as_one_that_is_not(
         assert execute(parts, placement, stop_after(questions)) is RunState.CANCELLED
         torch.manual_seed(questions)
     assert execute(parts, placement, stop) is RunState.DONE
-    assert _outcome(parts) == _outcome(whole)
+    assert outcome(parts) == outcome(whole)
 
 
 @pytest.mark.usefixtures("few_digits")

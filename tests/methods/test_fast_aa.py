@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -209,74 +208,3 @@ def test_state_goes_round() -> None:
     assert torch.equal(*copies)
     assert not torch.equal(copies[0], images().repeat(2, 1, 1, 1).float() / 255)
     assert method.learned() == other.learned()
-
-
-# Runs that are interrupted
-
-
-def outcome(folder: RunFolder) -> dict[str, Any]:
-    """What must repeat bit for bit."""
-    result = folder.read_result()
-    assert result is not None
-    with np.load(folder.predictions, allow_pickle=False) as arrays:
-        predictions = {name: array.tobytes() for name, array in arrays.items()}
-    model = torch.load(folder.model, weights_only=True)
-    policy = {name: tensor.tolist() for name, tensor in model["method"]["learnable"].items()}
-    weights = {name: tensor.numpy().tobytes() for name, tensor in model["network"].items()}
-    learned = result["learned"]
-    return {"predictions": predictions, "policy": policy, "weights": weights, "learned": learned}
-
-
-STEPS = 14 + 1  # two epochs of seven steps, and once in the evaluation
-
-
-@pytest.fixture
-def spec(make_spec: MakeSpec) -> RunSpec:
-    """Make a run of two epochs after a quick search."""
-    return make_spec("fast-aa", epochs=2, **QUICK)
-
-
-@pytest.fixture
-def whole(
-    spec: RunSpec, make_folder: MakeFolder, placement: Placement, stop_after: Callable[[int], Any], few_digits: None
-) -> tuple[RunFolder, int]:
-    """Execute it without a stop; returns with it how often it asked."""
-    folder, counter = make_folder(spec), stop_after(10**6)
-    assert execute(folder, placement, counter) is RunState.DONE
-    return folder, 10**6 - counter.left
-
-
-def test_a_search_has_its_own_clock_and_count(whole: tuple[RunFolder, int]) -> None:
-    result = whole[0].read_result()
-    assert result is not None
-    assert all(seconds["search"] > 0 for seconds in result["seconds"].values())
-    train, held_out, folds, epochs, trials, draws = 120, 80, 2, 2, 5, 2
-    assert result["image_passes"]["search"] == folds * (epochs * train + trials * draws * held_out)
-    assert result["image_passes"]["training"] == 2 * 400
-
-
-@pytest.mark.parametrize(
-    "phase",
-    [
-        "training",
-        "search",
-    ],
-)
-def test_a_run_that_was_stopped_equals_a_whole_one_bit_for_bit(
-    phase: str,
-    whole: tuple[RunFolder, int],
-    spec: RunSpec,
-    make_folder: MakeFolder,
-    placement: Placement,
-    stop: StopSignal,
-    stop_after: Callable[[int], Any],
-) -> None:
-    folder, questions = make_folder(spec), whole[1]
-    in_search = (questions - STEPS) // 2
-    assert (
-        execute(folder, placement, stop_after(in_search if phase == "search" else questions - STEPS + 5)) == "cancelled"
-    )
-    assert not folder.read_metrics()
-    torch.manual_seed(1)  # another process would not have this one's global generator
-    assert execute(folder, placement, stop) is RunState.DONE
-    assert outcome(folder) == outcome(whole[0])

@@ -14,11 +14,11 @@ from augbench.bench.dataset import ImageData, Split
 from augbench.bench.image_space import GEOMETRIC, OPERATIONS
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.method import Setting
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.run_folder import RunFolder
 from augbench.bench.space import shared_space
 from augbench.bench.spec import RunSpec
 from augbench.bench.training import Trainer, new_trainer
-from augbench.bench.worker import StopSignal, execute, load_dataset
+from augbench.bench.worker import load_dataset
 from augbench.methods.faster_aa import FasterAutoAugment
 from augbench.methods.faster_aa_search import AdversarialSearchHyperparameters
 from augbench.methods.subpolicies import SEARCHED
@@ -194,74 +194,6 @@ def test_the_seed_decides_the_policy_bit_for_bit_and_test_images_do_not(
         assert tensor.any()
         assert torch.equal(tensor, again[name])
         assert not torch.equal(tensor, other[name])
-
-
-def outcome(folder: RunFolder) -> dict[str, Any]:
-    """What must repeat bit for bit."""
-    result = folder.read_result()
-    assert result is not None
-    with np.load(folder.predictions, allow_pickle=False) as arrays:
-        predictions = {name: array.tobytes() for name, array in arrays.items()}
-    model = torch.load(folder.model, weights_only=True)
-    policy = {name: tensor.tolist() for name, tensor in model["method"]["learnable"].items()}
-    weights = {name: tensor.numpy().tobytes() for name, tensor in model["network"].items()}
-    learned = result["learned"]
-    return {"predictions": predictions, "policy": policy, "weights": weights, "learned": learned}
-
-
-STEPS = 14 + 1  # two epochs of seven steps, and once in the evaluation
-
-
-@pytest.fixture
-def spec(make_spec: MakeSpec) -> RunSpec:
-    """Make a run of two epochs after a quick search."""
-    return make_spec("faster-aa", epochs=2, **QUICK)
-
-
-@pytest.fixture
-def whole(
-    spec: RunSpec, make_folder: MakeFolder, placement: Placement, stop_after: Callable[[int], Any], few_digits: None
-) -> tuple[RunFolder, int]:
-    """Execute it without a stop; returns with it how often it asked."""
-    folder, counter = make_folder(spec), stop_after(10**6)
-    assert execute(folder, placement, counter) is RunState.DONE
-    return folder, 10**6 - counter.left
-
-
-def test_a_search_has_its_own_clock_and_count(whole: tuple[RunFolder, int]) -> None:
-    result = whole[0].read_result()
-    assert result is not None
-    assert all(seconds["search"] > 0 for seconds in result["seconds"].values())
-    epochs, batches, half = 1, 200 // 40, 20
-    assert result["image_passes"]["search"] == epochs * batches * 4 * half
-    assert result["image_passes"]["training"] == 2 * 400
-    assert len(result["learned"]) == 15
-
-
-@pytest.mark.parametrize(
-    "phase",
-    [
-        "training",
-        "search",
-    ],
-)
-def test_a_run_that_was_stopped_equals_a_whole_one_bit_for_bit(
-    phase: str,
-    whole: tuple[RunFolder, int],
-    spec: RunSpec,
-    make_folder: MakeFolder,
-    placement: Placement,
-    stop: StopSignal,
-    stop_after: Callable[[int], Any],
-) -> None:
-    folder, questions = make_folder(spec), whole[1]
-    in_search = (questions - STEPS) // 2
-    question = in_search if phase == "search" else questions - STEPS + 5
-    assert execute(folder, placement, stop_after(question)) is RunState.CANCELLED
-    assert not folder.read_metrics()
-    torch.manual_seed(1)  # another process would not have this one's global generator
-    assert execute(folder, placement, stop) is RunState.DONE
-    assert outcome(folder) == outcome(whole[0])
 
 
 def test_defaults_are_those_of_the_authors_code() -> None:
