@@ -13,6 +13,10 @@ from torch import Tensor
 
 from augbench.bench.law import PlantedLaw
 
+IMAGES_AT_A_TIME = 5000
+VALIDATION_SHARE = 0.2
+VALIDATION_SEED = 0
+
 
 @dataclass(frozen=True)
 class Split:
@@ -48,6 +52,8 @@ class ImageData:
         classes: Number of classes.
         provenance: Where the data came from, in words.
         planted: Law of the transforms that every image went through once, where it is known.
+        held_out: Which training images the publishers of the data set hold out for validation, where they say so;
+            (N,) bool.
     """
 
     train: Split
@@ -55,6 +61,7 @@ class ImageData:
     classes: int
     provenance: str
     planted: PlantedLaw | None = None
+    held_out: Tensor | None = None
 
     @property
     def image_size(self) -> int:
@@ -66,16 +73,42 @@ class ImageData:
         """Colour channels."""
         return int(self.train.images.shape[1])
 
+    def validation_mask(self) -> Tensor:
+        """Which training images are held out for searches and tuning; final runs train on them too; (N,) bool."""
+        if self.held_out is not None:
+            return self.held_out
+        return class_shares_mask(self.train.labels, VALIDATION_SHARE, VALIDATION_SEED)
+
     @cached_property
     def mean_and_deviation(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each channel of the training images, in [0, 1]; (C,) each."""
-        pixels = self.train.images.double() / 255
-        deviation, mean = torch.std_mean(pixels, dim=(0, 2, 3), correction=0)
+        counts = grey_level_counts(self.train.images).double()
+        levels = torch.arange(256, dtype=torch.float64, device=counts.device) / 255
+        shares = counts / counts.sum(1, keepdim=True)
+        mean = shares @ levels
+        deviation = (shares * (levels - mean[:, None]) ** 2).sum(1).sqrt()
         return mean.float(), deviation.float()
 
     def to(self, device: torch.device) -> "ImageData":
         """Return the data set on a device."""
-        return replace(self, train=self.train.to(device), test=self.test.to(device))
+        held_out = None if self.held_out is None else self.held_out.to(device)
+        return replace(self, train=self.train.to(device), test=self.test.to(device), held_out=held_out)
+
+
+def grey_level_counts(images: Tensor) -> Tensor:
+    """Count how often each grey level occurs in each channel, a few images at a time to save memory.
+
+    Args:
+        images: uint8; (N, C, H, W).
+
+    Returns:
+        int64; (C, 256).
+    """
+    channels = images.shape[1]
+    counts = torch.zeros(channels, 256, dtype=torch.int64, device=images.device)
+    for chunk in images.split(IMAGES_AT_A_TIME):
+        counts += torch.stack([chunk[:, channel].flatten().bincount(minlength=256) for channel in range(channels)])
+    return counts
 
 
 class DatasetOptions(BaseModel):
@@ -126,6 +159,26 @@ class DatasetSource(ABC):
         self.load(options, root)
 
 
+def class_shares_mask(labels: Tensor, share: float, seed: int) -> Tensor:
+    """Choose a share of the images of each class.
+
+    Args:
+        labels: (N,).
+        share: In [0, 1]; rounded to a whole number of images in each class.
+        seed: Seed of the choice.
+
+    Returns:
+        Which images are chosen; (N,) bool, on the device of the labels.
+    """
+    random = np.random.RandomState(seed)  # the one NumPy generator whose stream is frozen
+    known = labels.cpu().numpy()
+    chosen = np.zeros(len(known), dtype=bool)
+    for label in np.unique(known):
+        members = random.permutation(np.flatnonzero(known == label))
+        chosen[members[: round(share * len(members))]] = True
+    return torch.from_numpy(chosen).to(labels.device)
+
+
 def split_off_validation(train: Split, share: float, seed: int) -> tuple[Split, Split]:
     """Cut a fixed validation split from the training images, for searches and tuning only.
 
@@ -137,14 +190,8 @@ def split_off_validation(train: Split, share: float, seed: int) -> tuple[Split, 
     Returns:
         The images to fit on and the images held out; together they are `train`, class shares are kept.
     """
-    random = np.random.RandomState(seed)  # the one NumPy generator whose stream is frozen
-    labels = train.labels.cpu().numpy()
-    held_out = np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels):
-        members = random.permutation(np.flatnonzero(labels == label))
-        held_out[members[: round(share * len(members))]] = True
-    mask = torch.from_numpy(held_out).to(train.labels.device)
-    return train.subset((~mask).nonzero()[:, 0]), train.subset(mask.nonzero()[:, 0])
+    held_out = class_shares_mask(train.labels, share, seed)
+    return train.subset((~held_out).nonzero()[:, 0]), train.subset(held_out.nonzero()[:, 0])
 
 
 def class_balanced_subset(split: Split, count: int, seed: int) -> Split:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from augbench.bench.catalogues import methods, networks
 from augbench.bench.clock import Cost
-from augbench.bench.dataset import ImageData, split_off_validation
+from augbench.bench.dataset import ImageData
 from augbench.bench.errors import CannotGoOnError, DivergedError
 from augbench.bench.method import Method, Setting
 from augbench.bench.network import Normalised
@@ -18,9 +18,6 @@ from augbench.bench.protocol import Budget
 from augbench.bench.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
 from augbench.bench.search import SearchProblem
 from augbench.bench.spec import RunSpec
-
-VALIDATION_SHARE = 0.2
-VALIDATION_SEED = 0
 
 
 class StopRequested(Exception):  # noqa: N818 - not an error
@@ -66,6 +63,7 @@ class Trainer:
         cost: Clocks and counters.
         step: Steps done.
         searched: Whether the search phase is over.
+        search_images: How many training images the search asked for and a checksum of which; empty without a search.
         rows: One row of numbers for each finished epoch.
     """
 
@@ -79,6 +77,7 @@ class Trainer:
     sums: EpochSums
     step: int = 0
     searched: bool = False
+    search_images: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -117,20 +116,20 @@ class Trainer:
             self.cost.image_passes["search"] += images
             observer.during_search(self)
 
-        train, validation = split_off_validation(self.data.train, VALIDATION_SHARE, VALIDATION_SEED)
         # Networks of a search start, and drop out, from a stream of their own: the same if it is begun again.
         self.cost.forget("search")
         forked = torch.random.fork_rng([self.device] if self.device.type == "cuda" else [])
         with self.cost.phase("search"), forked:
             torch.manual_seed(derived_seed(self.spec.seed, "networks of the search"))
             problem = SearchProblem(
-                train=train,
-                validation=validation,
+                images=self.data.train,
+                held_out=self.data.validation_mask(),
                 build_network=self._build_network,
                 generator=generator(self.spec.seed, "search", self.device),
                 count_passes=count,
             )
             self.method.search(problem)
+        self.search_images = problem.asked_for()
         self.searched = True
 
     def _build_network(self, name: str | None = None, outputs: int | None = None) -> nn.Module:
@@ -185,6 +184,7 @@ class Trainer:
             "device_type": self.device.type,
             "step": self.step,
             "searched": self.searched,
+            "search_images": self.search_images,
             "network": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "method": self.method.state_dict(),
@@ -209,6 +209,7 @@ class Trainer:
                 "have the run start again."
             )
         self.step, self.searched, self.rows = state["step"], state["searched"], list(state["rows"])
+        self.search_images = state["search_images"]
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.method.load_state_dict(state["method"])

@@ -21,11 +21,12 @@ from augbench.bench.catalogues import dataset_and_options
 from augbench.bench.dataset import ImageData
 from augbench.bench.environment import choose_device, describe_environment
 from augbench.bench.errors import CannotGoOnError, UserError
-from augbench.bench.evaluation import compare_with_planted, evaluate, rotation_probe, summarise
+from augbench.bench.evaluation import compare_with_planted, evaluate, summarise
 from augbench.bench.files import atomic_write, read_json, write_json, write_torch
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.plugins import plugin_files
+from augbench.bench.probe import rotation_probe
 from augbench.bench.run_folder import BusyError, RunFolder, RunState
 from augbench.bench.spec import Component
 from augbench.bench.training import StopRequested, Trainer, new_trainer
@@ -190,11 +191,18 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "train_images": len(trainer.data.train),
         "test_images": len(test),
         "data": trainer.data.provenance,
+        "channels": _channel_statistics(trainer.data),
+        "search_images": trainer.search_images,
         "attempts": execution.attempt,
         **compare_with_planted(trainer.method, trainer.data.planted, spec.protocol, spec.seed),
     }
     write_json(folder.path / "result.json", result)
     folder.checkpoint.unlink(missing_ok=True)
+
+
+def _channel_statistics(data: ImageData) -> dict[str, list[float]]:
+    mean, deviation = data.mean_and_deviation
+    return {"mean": mean.tolist(), "deviation": deviation.tolist()}
 
 
 def _record_environment(execution: Execution, device: torch.device, placement: Placement) -> dict[str, Any]:

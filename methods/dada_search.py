@@ -17,14 +17,13 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from augbench.bench.catalogues import NetworkName
-from augbench.bench.dataset import Split, class_balanced_subset
-from augbench.bench.errors import DivergedError, UserError
+from augbench.bench.dataset import Split
+from augbench.bench.errors import DivergedError
 from augbench.bench.method import Hyperparameters
 from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
 from augbench.methods.dada_estimator import ControlVariate, draw_sample, relax
 from augbench.methods.dada_policy import BlockPairs
-from augbench.methods.search_images import SPLIT_SEED
 
 SMALLEST_PROBABILITY = 0.05  # of a block and of leaving it out: the score is as large as the inverse of this
 
@@ -202,7 +201,7 @@ def search_policy(policies: BlockPairs, problem: SearchProblem, hyperparameters:
 
 
 def _run(policies: BlockPairs, problem: SearchProblem, hyperparameters: SearchHyperparameters) -> None:
-    fit, held_out = search_halves(problem, hyperparameters.search_images)
+    fit, held_out = problem.reduced_halves(hyperparameters.search_images)
     network = problem.build_network(hyperparameters.search_network).train()
     weights: Weights = dict(network.named_parameters())
     velocity = {name: torch.zeros_like(weight) for name, weight in weights.items()}
@@ -223,23 +222,6 @@ def weight_step(hyperparameters: SearchHyperparameters, progress: float) -> Weig
     return WeightStep(
         rate, hyperparameters.search_momentum, hyperparameters.search_weight_decay, hyperparameters.search_clip
     )
-
-
-def search_halves(problem: SearchProblem, images: int) -> tuple[Split, Split]:
-    """Choose the images to fit on and those held out, the same for every seed.
-
-    Each half has `images` / 2 of its split, class shares kept, or all where there are no more.
-
-    Raises:
-        UserError: If there would be none.
-    """
-    parts = [class_balanced_subset(split, images // 2, SPLIT_SEED) for split in (problem.train, problem.validation)]
-    if not all(map(len, parts)):
-        raise UserError(
-            f"The method's search_images = {images} leaves no image of any class to fit on or to hold out, since class "
-            "shares are kept. Raise it in the suite, to at least four for each class, and give the command again."
-        )
-    return parts[0], parts[1]
 
 
 def _leaves(tensors: Mapping[str, Tensor]) -> Weights:

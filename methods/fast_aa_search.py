@@ -20,7 +20,6 @@ from augbench.bench.image_space import ImageSpace
 from augbench.bench.method import Hyperparameters, repeat
 from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
-from augbench.methods.search_images import SPLIT_SEED, search_images
 from augbench.methods.subpolicies import SEARCHED, STAGES, LevelMapping, SubPolicies
 from augbench.methods.wide_policy import apply_in_turn
 
@@ -136,8 +135,8 @@ def split_folds(problem: SearchProblem, settings: DensityMatchingHyperparameters
     Raises:
         UserError: If one of the two would be empty.
     """
-    reduced = search_images(problem, settings.search_images)
-    folds = [split_off_validation(reduced, settings.hold_out, SPLIT_SEED + fold) for fold in range(settings.folds)]
+    reduced = problem.reduced(settings.search_images)
+    folds = [split_off_validation(reduced, settings.hold_out, fold) for fold in range(settings.folds)]
     if not all(len(part) for part in folds[0]):  # all folds are of the same size
         raise UserError(
             f"Holding out {settings.hold_out} of each class of {len(reduced)} images leaves none to train on or none "

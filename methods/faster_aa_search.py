@@ -20,7 +20,6 @@ from augbench.bench.image_space import OPERATIONS, ImageSpace
 from augbench.bench.method import Hyperparameters, Setting
 from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
-from augbench.methods.search_images import search_images
 from augbench.methods.subpolicies import SEARCHED, STAGES, LevelMapping
 
 FEATURES = 64
@@ -112,7 +111,7 @@ class AdversarialSearch:
     def search(self) -> MixturePolicy:
         """Learn a policy: one step of the critic and one of the policy for each batch."""
         settings, generator = self.hyperparameters, self.problem.generator
-        images = search_images(self.problem, settings.search_images)
+        images = self.problem.reduced(settings.search_images)
         size = min(settings.search_batch_size, len(images))
         policy = start_policy(settings.sub_policies, generator)
         critic = Critic(self.problem.build_network(settings.search_network, FEATURES), self.setting.classes)

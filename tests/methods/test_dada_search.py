@@ -23,7 +23,6 @@ from augbench.methods.dada_search import (
     SearchHyperparameters,
     Weights,
     WeightStep,
-    search_halves,
     search_policy,
     unroll,
     weight_step,
@@ -202,8 +201,8 @@ class Images:
         assert size == digits.image_size
         order = torch.randperm(len(digits.train), generator=_source(8))
         self.data = digits
-        self.train = digits.train.subset(order[:train])
-        self.validation = digits.train.subset(order[train : train + validation])
+        self.images = digits.train.subset(order[: train + validation])
+        self.held_out = torch.arange(train + validation) >= train
         self.built: list[str | None] = []
         self.passes: list[int] = []
 
@@ -215,7 +214,7 @@ class Images:
 
     def problem(self, seed: int = 0) -> SearchProblem:
         """Make the problem."""
-        return SearchProblem(self.train, self.validation, self.build, _source(seed), self.passes.append)
+        return SearchProblem(self.images, self.held_out, self.build, _source(seed), self.passes.append)
 
     def search(self, seed: int = 0, **hyperparameters: Any) -> BlockPairs:
         """Search with small batches."""
@@ -249,7 +248,8 @@ def test_training_and_validation_batches_change_from_step_to_step_and_cover_thei
     monkeypatch.setattr(PolicySearch, "step", spy)
     images.search(search_epochs=3)
     assert len(seen["train"]) == 3 * 4
-    for half, split, pass_length in (("train", images.train, 4), ("validation", images.validation, 3)):
+    problem = images.problem()
+    for half, split, pass_length in (("train", problem.train, 4), ("validation", problem.validation, 3)):
         batches = [batch.images.flatten(1) for batch in seen[half]]
         assert all(len(a) != len(b) or not torch.equal(a, b) for a, b in itertools.pairwise(batches))
         in_one_pass = torch.cat(batches[:pass_length])
@@ -300,21 +300,6 @@ def test_an_unknown_network_is_refused_before_anything_runs() -> None:
         SearchHyperparameters(search_network="tyni")
 
 
-def test_halves_are_class_balanced_parts_of_their_splits_and_of_the_size_asked_for() -> None:
-    labels = torch.arange(10).repeat_interleave(20)
-    train = Split(torch.arange(200).to(torch.uint8).view(-1, 1, 1, 1), labels)
-    validation = Split(train.images[::2], labels[::2])
-    problem = SearchProblem(train, validation, Images().build, _source(), lambda count: None)
-    fit, held_out = search_halves(problem, 100)
-    assert fit.labels.bincount().tolist() == held_out.labels.bincount().tolist() == [5] * 10
-    assert set(fit.images.flatten().tolist()) <= set(train.images.flatten().tolist())
-    assert set(held_out.images.flatten().tolist()) <= set(validation.images.flatten().tolist())
-    all_there_is = search_halves(problem, 4000)
-    assert (len(all_there_is[0]), len(all_there_is[1])) == (200, 100)
-    with pytest.raises(UserError, match="search_images = 8 leaves no image"):
-        search_halves(problem, 8)
-
-
 def test_a_search_that_diverges_says_so(images: Images) -> None:
     with pytest.raises(DivergedError, match=r"search_learning_rate \(now 10\)"):
         images.search(search_learning_rate=10.0, search_final_rate=10.0, search_weight_decay=1.0, search_epochs=20)
@@ -334,7 +319,7 @@ def _share(policies: BlockPairs, block: str) -> float:
 def test_it_prefers_the_block_that_makes_training_images_like_the_validation_images(planted: str, other: str) -> None:
     images = Images(train=500, validation=500)
     dims = [3] if planted == "flip" else [2, 3]
-    images.validation = Split(images.validation.images.flip(dims), images.validation.labels)
+    images.images.images[images.held_out] = images.images.images[images.held_out].flip(dims)
     policies = images.search(search_batch_size=50, search_epochs=12, policy_learning_rate=0.02)
     start = all_pairs(shared_space(14), CPU)
     assert _share(start, planted) == pytest.approx(_share(start, other))

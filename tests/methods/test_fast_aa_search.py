@@ -57,12 +57,13 @@ def make_search(
     seed: int = 0, train: Split | None = None, count_passes: Callable[[int], None] = lambda _: None, **settings: Any
 ) -> DensityMatching:
     """Make a search on black and white images."""
+    images = train or black_and_white(80)
     settings = {"search_images": 40, "folds": 2, "rounds": 1, "trials": 6, "kept_trials": 2, "draws": 2} | settings
     return DensityMatching(
         hyperparameters=DensityMatchingHyperparameters(**settings),
         problem=SearchProblem(
-            train=train or black_and_white(60),
-            validation=black_and_white(20),
+            images=images,
+            held_out=torch.arange(len(images)) >= len(images) * 3 // 4,
             build_network=small_network,
             generator=random(seed),
             count_passes=count_passes,
@@ -96,13 +97,7 @@ def numbers(split: Split) -> set[int]:
 
 def folds_of(seed: int) -> list[tuple[Split, Split]]:
     images = numbered([200, 100, 100])
-    problem = SearchProblem(
-        images.subset(torch.arange(0, 400, 2)),
-        images.subset(torch.arange(1, 400, 2)),
-        small_network,
-        random(seed),
-        lambda _: None,
-    )
+    problem = SearchProblem(images, torch.arange(400) % 2 == 1, small_network, random(seed), lambda _: None)
     return split_folds(problem, DensityMatchingHyperparameters(search_images=100, folds=3, hold_out=0.4))
 
 
@@ -132,7 +127,7 @@ def test_splits_that_would_be_empty_are_explained() -> None:
 
 def test_a_search_gets_no_test_images() -> None:
     names = {field.name for field in fields(SearchProblem)}
-    assert names == {"train", "validation", "build_network", "generator", "count_passes"}
+    assert names == {"images", "held_out", "build_network", "generator", "count_passes", "_asked_for"}
 
 
 # Rewards

@@ -65,7 +65,7 @@ def make_search(
     seed: int = 0, count_passes: Callable[[int], None] = lambda _: None, **settings: Any
 ) -> AdversarialSearch:
     """Make a search on dark and bright images."""
-    problem = SearchProblem(black_and_white(80), black_and_white(40), small_network, random(seed), count_passes)
+    problem = SearchProblem(black_and_white(120), torch.arange(120) >= 80, small_network, random(seed), count_passes)
     settings = {"search_epochs": 2, "search_batch_size": 32} | settings
     setting = Setting(shared_space(SIZE), 1, 2, 120, 1, 1, CPU)
     return AdversarialSearch(AdversarialSearchHyperparameters(**settings), problem, space(), MAPPING, setting)
