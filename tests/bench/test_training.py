@@ -190,6 +190,9 @@ def test_search_training_and_evaluation_are_counted_apart(
     assert all(seconds[phase] > 0 for phase in ("search", "training", "evaluation"))
     assert seconds["compilation"] == 0
     assert result["learned"]["found"] > 1, "the search's finding is kept"
+    assert result["search_images"]["images"] == 400, "it looks at training and validation images"
+    mean, deviation = load_dataset(folder.read_spec().dataset, placement.data).mean_and_deviation
+    assert result["channels"] == {"mean": mean.tolist(), "deviation": deviation.tolist()}
     assert result["learned"]["brightness"] != 0.5
 
 
