@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from augbench.bench.law import PlantedLaw
+from augbench.bench.source_files import Supply
 
 IMAGES_AT_A_TIME = 5000
 VALIDATION_SHARE = 0.2
@@ -140,7 +141,7 @@ class DatasetSource(ABC):
 
         Args:
             options: An instance of `options_type`.
-            root: Folder of downloaded data sets.
+            root: Folder of data sets.
 
         Raises:
             UserError: If a file is missing or damaged.
@@ -150,8 +151,26 @@ class DatasetSource(ABC):
         """Return the checksum of the source files, which is part of a run's identity."""
         return self.checksum
 
+    def prepare(self, supply: Supply) -> Path | None:
+        """Make once what `load` needs, which may download files; most data sets that come with a package need nothing.
+
+        Args:
+            supply: Where files may come from, with the folder of data sets.
+
+        Returns:
+            The folder with what was made, or nothing if nothing is needed.
+
+        Raises:
+            UserError: If a file is missing or damaged, or something cannot be written.
+        """
+        return None
+
+    def base(self, options: DatasetOptions) -> "tuple[DatasetSource, DatasetOptions] | None":
+        """Return the data set, with its options, that this one is made from when it is loaded, if there is one."""
+        return None
+
     def check(self, options: DatasetOptions, root: Path) -> None:
-        """Make sure before any run starts that the data set can be loaded; cheaper checks may override this.
+        """Make sure before any run starts that the data set can be loaded; nothing is downloaded or prepared.
 
         Raises:
             UserError: If a file is missing or damaged.

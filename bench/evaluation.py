@@ -1,6 +1,6 @@
-"""The one evaluation: probabilities without and with test-time draws, metrics, rotation probe, recovered symmetry."""
+"""The one evaluation: probabilities without and with test-time draws, metrics, recovered symmetry."""
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from augbench.bench.method import Method, Policy
 from augbench.bench.metrics import score
 from augbench.bench.protocol import Protocol
 from augbench.bench.randomness import generator
-from augbench.bench.space import resample, to_unit_interval
+from augbench.bench.space import to_unit_interval
 
 CHUNK = 1000  # images in one forward pass of an evaluation
 
@@ -40,9 +40,18 @@ class Predictions:
 
 
 @torch.no_grad()
-def predict(network: nn.Module, images: Tensor) -> Tensor:
-    """Softmax probabilities (N, classes) of images (N, C, H, W) in [0, 1]."""
-    return torch.cat([network(chunk).softmax(-1) for chunk in images.split(CHUNK)])
+def predict(network: nn.Module, images: Tensor, transform: Callable[[Tensor], Tensor] = to_unit_interval) -> Tensor:
+    """Softmax probabilities, with no more than a chunk of the images as floats at a time.
+
+    Args:
+        network: Takes images in [0, 1].
+        images: (N, C, H, W), uint8.
+        transform: Makes floats in [0, 1] of a chunk of the images; called with the chunks in their order.
+
+    Returns:
+        (N, classes).
+    """
+    return torch.cat([network(transform(chunk)).softmax(-1) for chunk in images.split(CHUNK)])
 
 
 @torch.no_grad()
@@ -64,7 +73,7 @@ def predict_with_draws(
     total = torch.zeros((), device=images.device)
     averages = {}
     for drawn in range(1, max(counts, default=0) + 1):
-        total = total + torch.cat([network(policy(chunk, source)).softmax(-1) for chunk in images.split(CHUNK)])
+        total = total + predict(network, images, lambda chunk: policy(chunk, source))
         if drawn in counts:
             averages[drawn] = total / drawn
     return averages
@@ -81,7 +90,7 @@ def evaluate(
     network.eval()
     device = test.images.device
     with cost.phase("evaluation"):
-        plain = predict(network, to_unit_interval(test.images))
+        plain = predict(network, test.images)
         if not plain.isfinite().all():
             raise DivergedError(
                 "The network's outputs are not finite after the last epoch. Lower the learning rate of the budget or "
@@ -117,28 +126,6 @@ def summarise(predictions: Predictions, bins: int) -> dict[str, dict[str, dict[s
 def _mean_and_deviation(values: list[float]) -> dict[str, Any]:
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return {"mean": float(np.mean(values)), "sd": deviation, "values": values}
-
-
-@torch.no_grad()
-def rotation_probe(network: nn.Module, test: Split, angles: int, cost: Cost) -> dict[str, list[float]]:
-    """Accuracy on the test images turned by each of `angles` angles, evenly spaced over the circle.
-
-    Returns:
-        `degrees`, from −180 up, 180 left out, and `accuracy` in [0, 1].
-    """
-    network.eval()
-    degrees = [360 * index / angles - 180 for index in range(angles)]
-    with cost.phase("evaluation"):
-        accuracy = [_accuracy_when_turned(network, test, math.radians(angle)) for angle in degrees]
-    cost.image_passes["evaluation"] += len(test) * angles
-    return {"degrees": degrees, "accuracy": accuracy}
-
-
-def _accuracy_when_turned(network: nn.Module, test: Split, angle: float) -> float:
-    cosine, sine = math.cos(angle), math.sin(angle)
-    inverse = torch.tensor([[cosine, sine], [-sine, cosine]], device=test.images.device)
-    turned = resample(to_unit_interval(test.images), inverse.expand(len(test), 2, 2))
-    return (predict(network, turned).argmax(-1) == test.labels).float().mean().item()
 
 
 @torch.no_grad()

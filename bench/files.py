@@ -33,14 +33,14 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         temporary.chmod(0o644)
         temporary.replace(path)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
     except OSError as error:
         raise _not_writable(path, error) from None
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Have the folder's list of names on disk, too."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 from augbench.bench.catalogues import dataset_and_options
 from augbench.bench.launchers.launcher import Activity, Placement, launchers
 from augbench.bench.plan import PlannedRun
+from augbench.bench.prepared import NotPreparedError, PreparedSource
 from augbench.bench.run_folder import BusyError, RunState, mark_output_folder
 from augbench.bench.spec import Component
 
@@ -41,11 +42,18 @@ def check_datasets(components: list[Component], root: Path) -> None:
     """Make sure that every data set can be loaded.
 
     Raises:
-        UserError: If a file is missing or damaged.
+        NotPreparedError: If some have to be prepared first; one paragraph for all of them.
+        UserError: If one is damaged.
     """
+    missing: list[PreparedSource] = []
     for component in {component.label: component for component in components}.values():
         source, options = dataset_and_options(component.name, component.all_settings)
-        source.check(options, root)
+        try:
+            source.check(options, root)
+        except NotPreparedError as error:
+            missing += error.sources
+    if missing:
+        raise NotPreparedError(missing, root)
 
 
 def reason_unfinished(run: PlannedRun) -> str:

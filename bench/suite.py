@@ -1,13 +1,15 @@
 """A suite: which methods, data sets, networks, budgets and seeds are compared. Read from TOML."""
 
 import tomllib
+from collections.abc import Iterator
 from importlib import resources
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
+from augbench.bench.budgets import Level, LevelName, budgets
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import Budget, Protocol
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component, validated
@@ -34,22 +36,94 @@ class DatasetEntry(_Strict):
 
 
 class Comparison(_Strict):
-    """Every method on every data set with one network and one budget."""
+    """Every method on every data set with one network and one budget.
+
+    The budget is a table of its own or, by the name of a level, what the paper spends on that data set and network.
+    """
 
     datasets: tuple[DatasetEntry, ...] = Field(min_length=1, strict=False)
     methods: tuple[MethodEntry, ...] = Field(min_length=1, strict=False)
     network: str
-    budget: Budget
+    budget: Budget | None = None
+    level: Annotated[LevelName | None, Field(strict=False)] = None
+    baseline_copies: int | None = Field(None, ge=1, le=64)
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> "Comparison":
+        if (self.budget is None) == (self.level is None):
+            raise ValueError('needs either a table [comparisons.budget] or `level = "paper"`, and not both')
+        if self.budget is not None and self.baseline_copies is not None:
+            raise ValueError("`baseline_copies` belongs into [comparisons.budget] where there is one")
+        return self
+
+    def specs(self, seed: int, protocol: Protocol, where: str) -> Iterator[RunSpec]:
+        """Resolve every run with one seed."""
+        level = Level(title="") if self.level is None else budgets().levels[self.level]
+        network = network_component(level.network or self.network)
+        for dataset, method in product(self.datasets, self.methods):
+            yield RunSpec(
+                protocol=level.decisions(protocol),
+                method=method_component(method.name, level.shortened(method.name, method.hyperparameters), where),
+                dataset=dataset_component(dataset.name, level.options(dataset.name, dataset.options), where),
+                network=network,
+                budget=self.budget or self._paper_budget(dataset.name, level),
+                seed=seed,
+            )
+
+    def at_level(self, level: LevelName | None) -> "Comparison":
+        """Return the comparison with another level of the paper's budgets, or as it is for None."""
+        return self.model_copy(update={"level": level}) if level else self
+
+    def _paper_budget(self, dataset: str, level: Level) -> Budget:
+        budget = level.budget(budgets().paper(dataset, self.network))
+        return budget.model_copy(update={"baseline_copies": self.baseline_copies} if self.baseline_copies else {})
 
 
 class Suite(_Strict):
-    """Comparisons that are planned, run and shown together."""
+    """Comparisons that are planned, run and shown together: its own, and those of the built-in suites it includes."""
 
     name: str
     title: str
-    seeds: tuple[Seed, ...] = Field(min_length=1, strict=False)
+    seeds: tuple[Seed, ...] = Field((), min_length=1, strict=False)
     protocol: Protocol = Protocol()
-    comparisons: tuple[Comparison, ...] = Field(min_length=1, strict=False)
+    comparisons: tuple[Comparison, ...] = Field((), min_length=1, strict=False)
+    includes: tuple[str, ...] = Field((), min_length=1, strict=False)
+    _level: LevelName | None = PrivateAttr(None)
+
+    @field_validator("includes")
+    @classmethod
+    def _known_suites(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        texts = built_in_suites()
+        for name in names:
+            if name not in texts:
+                raise ValueError(one_of("suite", name, texts).rstrip("."))
+            if "includes" in tomllib.loads(texts[name]):
+                raise ValueError(f"{name!r} includes suites itself; name those")
+        return names
+
+    @model_validator(mode="after")
+    def _something_to_run(self) -> "Suite":
+        if not self.comparisons and not self.includes:
+            raise ValueError("needs [[comparisons]] or the names of built-in suites in `includes`")
+        if self.comparisons and not self.seeds:
+            raise ValueError("needs `seeds`, such as seeds = [0, 1, 2]")
+        return self
+
+    def at_level(self, level: LevelName | None) -> "Suite":
+        """Return the suite with another level of the paper's budgets, or as it is for None.
+
+        Raises:
+            UserError: If a comparison has a budget of its own.
+        """
+        for suite in self._parts() if level else ():
+            if any(comparison.level is None for comparison in suite.comparisons):
+                raise UserError(
+                    f"The suite {suite.name!r} has a budget of its own, so there is no {level} one. Leave --budget "
+                    f'out, or write `level = "{level}"` in place of the table [comparisons.budget].'
+                )
+        copy = self.model_copy()
+        copy._level = level or self._level
+        return copy
 
     def specs(self) -> tuple[RunSpec, ...]:
         """Resolve every run of the suite, each once, seed by seed.
@@ -57,21 +131,17 @@ class Suite(_Strict):
         Raises:
             UserError: If a method, data set, network or setting does not exist or is out of range.
         """
-        where = f"suite {self.name!r}"
+        rows = [(rank, part) for part in self._parts() for rank in range(len(part.seeds))]
         specs = {}
-        for seed, comparison in product(self.seeds, self.comparisons):
-            network = network_component(comparison.network)
-            for dataset, method in product(comparison.datasets, comparison.methods):
-                spec = RunSpec(
-                    protocol=self.protocol,
-                    method=method_component(method.name, method.hyperparameters, where),
-                    dataset=dataset_component(dataset.name, dataset.options, where),
-                    network=network,
-                    budget=comparison.budget,
-                    seed=seed,
-                )
-                specs[spec.identity] = spec
+        for rank, part in sorted(rows, key=lambda row: row[0]):
+            for comparison in part.comparisons:
+                leveled = comparison.at_level(self._level)
+                for spec in leveled.specs(part.seeds[rank], part.protocol, f"suite {part.name!r}"):
+                    specs[spec.identity] = spec
         return tuple(specs.values())
+
+    def _parts(self) -> tuple["Suite", ...]:
+        return (self, *map(load_suite, self.includes))
 
 
 def built_in_suites() -> dict[str, str]:

@@ -3,31 +3,20 @@
 import gzip
 import hashlib
 import io
-import math
 import zlib
 from importlib import resources
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
-from torch.nn import functional as F
 
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
 from augbench.bench.errors import UserError
 from augbench.bench.registry import register
-from augbench.bench.space import resample, to_unit_interval
+from augbench.datasets.digits import DigitOptions, rotation_angles, shrink, turn
 
-ROTATION_SEED = 20230804
 TEST_EVERY = 5  # every fifth image of each class is a test image
-
-
-class DigitOptions(DatasetOptions):
-    """Options of the embedded digits."""
-
-    size: Literal[28, 14] = Field(28, description="side in pixels; 14 averages squares of 2×2 pixels")
 
 
 @register("mnist5k")
@@ -65,25 +54,6 @@ class RotMnist5k(Mnist5k):
     def transform(self, images: torch.Tensor) -> torch.Tensor:
         """Turn every image by its own angle."""
         return turn(images, rotation_angles(len(images)))
-
-
-def rotation_angles(count: int) -> NDArray[np.float64]:
-    """Angles in radians, uniform on [−π, π), from the one NumPy generator whose stream is frozen; (count,)."""
-    return np.random.RandomState(ROTATION_SEED).uniform(-math.pi, math.pi, count)
-
-
-def turn(images: torch.Tensor, angles: NDArray[np.float64]) -> torch.Tensor:
-    """Rotate uint8 images (N, C, H, W) by angles (N,), bilinear, black fill; uint8."""
-    angle = torch.from_numpy(angles)
-    cosine, sine = angle.cos(), angle.sin()
-    inverse = torch.stack((torch.stack((cosine, sine), 1), torch.stack((-sine, cosine), 1)), 1)
-    return (resample(to_unit_interval(images), inverse.float()) * 255).round().to(torch.uint8)
-
-
-def shrink(images: torch.Tensor, size: int) -> torch.Tensor:
-    """Average uint8 images (N, C, H, W) down to `size`, a divisor of H; uint8."""
-    factor = images.shape[-1] // size
-    return images if factor == 1 else F.avg_pool2d(images.float(), factor).round().to(torch.uint8)
 
 
 def _read_digits(checksum: str) -> tuple[torch.Tensor, NDArray[np.uint8]]:

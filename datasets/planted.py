@@ -17,7 +17,7 @@ from augbench.bench.law import PlantedLaw
 from augbench.bench.registry import register
 from augbench.bench.space import Draw, Space, resample, shared_space, to_unit_interval
 from augbench.bench.spec import Component, canonical_json, dataset_component
-from augbench.datasets.mnist5k import shrink
+from augbench.datasets.digits import shrink
 
 PLANTING_SEED = 20250321
 CHUNK = 5000  # images transformed at a time, which bounds the memory
@@ -87,7 +87,7 @@ class Planted(DatasetSource):
     def load(self, options: DatasetOptions, root: Path) -> ImageData:
         """Load the base, transform its images and shrink them."""
         options = _planted(options)
-        base, base_options = dataset_and_options(options.base, options.base_options)
+        base, base_options = self.base(options)
         data, law = base.load(base_options, root), options.law
         _check_size(data, options)
         random = np.random.RandomState(PLANTING_SEED)  # the one NumPy generator whose stream is frozen
@@ -95,15 +95,20 @@ class Planted(DatasetSource):
         provenance = f"{data.provenance}; planted: {law.label}"
         return replace(data, train=train, test=test, provenance=provenance, planted=law)
 
+    def base(self, options: DatasetOptions) -> tuple[DatasetSource, DatasetOptions]:
+        """Return the data set beneath."""
+        options = _planted(options)
+        return dataset_and_options(options.base, options.base_options)
+
     def source_checksum(self, options: DatasetOptions) -> str:
         """Make a checksum of all that identifies the base: name, version, every option and its own checksum."""
         content = canonical_json(_planted(options).base_component.model_dump(mode="json"))
         return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
 
     def check(self, options: DatasetOptions, root: Path) -> None:
-        """Check the base, which may download it, and that its images can be shrunk."""
+        """Check the base, and that its images can be shrunk."""
         options = _planted(options)
-        base, base_options = dataset_and_options(options.base, options.base_options)
+        base, base_options = self.base(options)
         base.check(base_options, root)
         if options.shrink > 1:
             _check_size(base.load(base_options, root), options)

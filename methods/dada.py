@@ -35,7 +35,7 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
     deviations = (
         "The blocks are those of the shared space, as in SCALE's comparison, for which no code exists. A magnitude m "
         "in [0, 1] means ±m·A: in DADA's own range from −A to A, m = ½ was the identity.",
-        "The network of the search is the run's own, unless `search_network` names another; DADA takes WRN-40-2.",
+        "The network of the search is the run's own, unless `search_network` names another; DADA takes `wrn-40-2`.",
         "The held-out images of the search are at most the data set's fixed validation split, a fifth of the training "
         "images, so there can be fewer of them than of those to fit on; DADA has as many.",
         "5 of 21 sub-policies are kept, about the same share as DADA's 25 of 105.",

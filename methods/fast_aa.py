@@ -46,7 +46,7 @@ class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
     paper = "Lim et al., Fast AutoAugment (NeurIPS 2019)"
     deviations = (
         "Trials are drawn at random; the paper proposes them by Bayesian optimisation (the code's is HyperOpt's TPE).",
-        "The network that judges policies and its epochs are the run's own by default; the paper takes WRN-40-2.",
+        "The network that judges policies and its epochs are the run's own by default; the paper takes `wrn-40-2`.",
         "That network is trained without warm-up, crop, flip and cutout, and judged on draws without them; "
         "the authors' code has all of these. Weight decay acts on batch normalisation too.",
         "The search images and their folds are the same for every seed of a run.",

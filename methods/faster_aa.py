@@ -40,7 +40,7 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
         "channels at each pixel. It is taken for images in [0, 1], the authors' for [−1, 1].",
         "Batch normalisation in the trunk makes an image's score depend on the others of its batch, and so the "
         "gradient penalty, as in the authors' code.",
-        "The trunk is the run's network with 64 outputs, by default; the authors take WRN-40-2 without its last layer.",
+        "The trunk is by default the run's network with 64 outputs; the authors' is `wrn-40-2` without its last layer.",
         "After each step probabilities and levels are brought back into their ranges (probabilities to 0.001…0.999); "
         "the authors' code clamps probabilities where they are used and levels not at all.",
         "The search images are the same for every seed of a run.",

@@ -1,8 +1,10 @@
 """Fixtures that several folders of tests share."""
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,14 @@ from augbench.bench.dataset import DatasetOptions, ImageData, Split
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.protocol import Budget, Protocol
 from augbench.bench.run_folder import RunFolder
+from augbench.bench.source_files import Supply
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
 from augbench.bench.training import StopRequested
 from augbench.bench.worker import StopSignal
+from augbench.datasets.cifar10 import Cifar10
+from augbench.datasets.mnist import Mnist
 from augbench.datasets.mnist5k import Mnist5k
+from augbench.datasets.rotmnist import RotMnist
 
 NOT_REPEATABLE = ("seconds", "attempts")  # what may differ between two attempts at one run
 
@@ -46,6 +52,92 @@ def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _every_tenth(split: Split) -> Split:
     return Split(split.images[::10], split.labels[::10])
+
+
+@pytest.fixture(scope="session")
+def real_files() -> Path:
+    """Folder with the real files of MNIST and CIFAR-10, in torchvision's layout; outside CI it may be missing."""
+    given = os.environ.get("AUGBENCH_DATA")
+    if given and all((Path(given) / folder).is_dir() for folder in ("MNIST/raw", "cifar-10-batches-py")):
+        return Path(given)
+    reason = f"AUGBENCH_DATA ({given or 'not set'}) is no folder that holds MNIST/raw and cifar-10-batches-py"
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason}; in CI the real files have to be tested")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def prepared_root(real_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepare mnist, rotmnist and cifar10 once from their real files; not to be changed."""
+    root = tmp_path_factory.mktemp("data")
+    for source in (Mnist(), RotMnist(), Cifar10()):
+        source.prepare(Supply(root, real_files, offline=True))
+    return root
+
+
+class FileServer:
+    """A web server on this machine that serves the files of a folder, whole or from some byte on.
+
+    Attributes:
+        folder: What is in it is served.
+        ranges: Whether requests for the rest of a file are understood.
+        cut: Bytes of an answer after which the connection is closed, or nothing.
+        page: A web page that is sent in place of every file, or nothing.
+        asked: The path of each request and where it wanted to begin.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ranges = True
+        self.cut: int | None = None
+        self.page: bytes | None = None
+        self.asked: list[tuple[str, int]] = []
+        self.port = 0
+
+    def url(self, name: str) -> str:
+        """Address of a file."""
+        return f"http://127.0.0.1:{self.port}/{name}"
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer a request."""
+        path = self.folder / handler.path.lstrip("/")
+        wanted = handler.headers.get("Range", "bytes=0-").removeprefix("bytes=").removesuffix("-")
+        self.asked.append((handler.path.lstrip("/"), int(wanted)))
+        start = int(wanted) if self.ranges and not self.page else 0
+        if not (path.is_file() or self.page):
+            return handler.send_error(404)
+        content = self.page or path.read_bytes()
+        if start and start >= len(content):
+            return handler.send_error(416)
+        handler.send_response(206 if start else 200)
+        if start:
+            handler.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        handler.send_header("Content-Length", str(len(content) - start))
+        handler.end_headers()
+        handler.wfile.write(content[start:][: self.cut])
+
+
+@pytest.fixture
+def file_server(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    """Serve an empty folder."""
+    served = FileServer(tmp_path_factory.mktemp("served"))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            served.answer(self)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.delenv("AUGBENCH_OFFLINE", raising=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        served.port = running.server_port
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield served
+        running.shutdown()
+        thread.join()
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_suites_in_pages_resolve(page: Path, my_method: Path) -> None:
     for text in suites(page):
         with plugins_added([my_method]):
             assert parse_suite(text, page.name).specs()
-        assert set(tomllib.loads(text)) <= {"name", "title", "seeds", "protocol", "comparisons"}
+        assert set(tomllib.loads(text)) <= {"name", "title", "seeds", "protocol", "comparisons", "includes"}
 
 
 def test_entry_points_in_pages_are_those_that_are_looked_for() -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from augbench.bench.budgets import budgets
 from augbench.bench.catalogues import datasets, methods, networks
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.launchers.launcher import launchers
@@ -25,6 +26,7 @@ class Kind(StrEnum):
     DATASETS = "datasets"
     NETWORKS = "networks"
     SUITES = "suites"
+    BUDGETS = "budgets"
     LAUNCHERS = "launchers"
 
 
@@ -36,7 +38,7 @@ def list_registered(
     """List what is registered, or show the card of one entry."""
     cards, broken = _cards(kind)
     if name is not None and name not in cards:
-        hint = [] if kind is Kind.SUITES else [IN_A_FILE_OF_YOUR_OWN]
+        hint = [] if kind in (Kind.SUITES, Kind.BUDGETS) else [IN_A_FILE_OF_YOUR_OWN]
         raise UserError(" ".join([one_of(kind.removesuffix("s"), name, cards), *broken, *hint]))
     if as_json:
         for reason in broken:
@@ -54,6 +56,8 @@ def _cards(kind: Kind) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Cards by name, and what could not be imported."""
     if kind is Kind.SUITES:
         return {name: _suite_card(name, text) for name, text in built_in_suites().items()}, []
+    if kind is Kind.BUDGETS:
+        return _budget_cards(), []
     catalogues: dict[Kind, Catalogue[Any]] = {
         Kind.METHODS: methods(),
         Kind.DATASETS: datasets(),
@@ -86,6 +90,22 @@ def _settings(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
 def _suite_card(name: str, text: str) -> dict[str, Any]:
     suite = parse_suite(text, f"built-in suite {name!r}")
     return {"name": name, "title": suite.title, "runs": len(suite.specs()), "toml": text}
+
+
+def _budget_cards() -> dict[str, dict[str, Any]]:
+    """Cards of the levels, then of the paper's budget for each data set and network."""
+    known = budgets()
+    cards: dict[str, dict[str, Any]] = {}
+    for name, level in known.levels.items():
+        changes = level.model_dump(mode="json", exclude_defaults=True, exclude={"title"})
+        lines = tuple(f"{key} = {json.dumps(value)}" for key, value in changes.items())
+        cards[name] = {"name": name, "title": level.title, "changes": lines}
+    for entry in known.papers:
+        for dataset in entry.datasets:
+            table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in entry.paper.model_dump().items())
+            card = {"name": f"{dataset}/{entry.network}", "title": entry.stated, "decided": entry.decided}
+            cards[card["name"]] = card | {"budget": f"{{ {table} }}"}
+    return cards
 
 
 def _print_overview(cards: dict[str, dict[str, Any]], broken: list[str]) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 import augbench
-from augbench.bench.commands import bound, checking, creating, demo, listing, running, showing
+from augbench.bench.commands import bound, checking, creating, data, demo, listing, probing, running, showing, toy
 from augbench.bench.errors import UserError
 from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
 
@@ -32,6 +32,9 @@ app.command("figures")(showing.figures)
 app.add_typer(creating.app, name="new")
 app.add_typer(checking.app, name="check")
 app.command("bound")(bound.bound)
+app.add_typer(data.app, name="data")
+app.command("probe")(probing.probe)
+app.command("toy")(toy.toy)
 
 
 def _print_version(value: bool) -> None:

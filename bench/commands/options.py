@@ -35,13 +35,24 @@ def placement(workers: int | None, device: str, data: Path) -> Placement:
         raise UserError(f"--workers must be at least 1, not {workers}.")
     devices = available_devices(device)
     most = _cores() if devices == ["cpu"] else len(devices)
+    count = workers or max(1, min(most, MOST_DEFAULT_WORKERS, _fitting_memory()))
+    return Placement(device, count, 1, data_folder(data))
+
+
+def data_folder(data: Path) -> Path:
+    """Return the folder of data sets, which need not exist.
+
+    Raises:
+        UserError: If it is a file, or the home directory that it names does not exist.
+    """
     try:
-        data = data.expanduser()
-    except RuntimeError as error:
+        folder = data.expanduser()
+        is_file = folder.exists() and not folder.is_dir()
+    except (RuntimeError, OSError) as error:
         raise UserError(f"--data {data} is no folder: {error}") from None
-    if data.exists() and not data.is_dir():
-        raise UserError(f"--data {data} is a file. Give the folder that data sets are in or are to be downloaded to.")
-    return Placement(device, workers or max(1, min(most, MOST_DEFAULT_WORKERS, _fitting_memory())), 1, data)
+    if is_file:
+        raise UserError(f"--data {data} is a file. Give the folder that data sets are in or are to be prepared in.")
+    return folder
 
 
 def _fitting_memory() -> int:

@@ -224,10 +224,11 @@ class Watch:
 
     def search(self, problem: SearchProblem) -> None:
         """Search and compare the inputs before and after."""
+        problem = replace(problem, build_network=self._counting(problem.build_network))
         parts = {"training images": problem.train.images, "training labels": problem.train.labels}
         parts |= {"validation images": problem.validation.images, "validation labels": problem.validation.labels}
         before = {name: part.clone() for name, part in parts.items()}
-        self.original(replace(problem, build_network=self._counting(problem.build_network)))
+        self.original(problem)
         self.changed = [name for name, part in parts.items() if not torch.equal(part, before[name])]
 
     def _counting(self, build: BuildNetwork) -> BuildNetwork:

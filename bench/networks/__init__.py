@@ -1,1 +1,1 @@
-"""One file for each network."""
+"""One file for each network or family of networks."""

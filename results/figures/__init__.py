@@ -59,7 +59,7 @@ def write_figures(runs: Runs, out: Path) -> list[Path]:
         figures["angle"] = angle_figure
         if set(discovered(runs)["comparison"]) & set(runs.probe["comparison"]):
             figures["overview"] = overview_figure
-    return [path for name, draw in sorted(figures.items()) for path in _write(draw(runs), out / name)]
+    return [path for name, draw in sorted(figures.items()) for path in write_figure(draw(runs), out / name)]
 
 
 def named_by_law(runs: Runs) -> Runs:
@@ -77,7 +77,16 @@ def named_by_law(runs: Runs) -> Runs:
     return replace(runs, **frames)
 
 
-def _write(figure: Figure, stem: Path) -> list[Path]:
+def write_figure(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure in each format, atomically.
+
+    Args:
+        figure: The figure.
+        stem: Path without its ending.
+
+    Returns:
+        The files.
+    """
     paths = []
     for ending, metadata in _METADATA.items():
         paths.append(stem.with_suffix(f".{ending}"))

@@ -62,7 +62,7 @@ def draw_angles(axes: Axes, runs: Runs, comparison: str, room: float) -> None:
         comparison: The data set that the panel is about.
         room: Width of its title, in inches.
     """
-    looks = method_looks(runs)
+    looks = method_looks(runs.runs)
     probe = runs.probe[runs.probe["comparison"] == comparison]
     for label, of_method in probe.groupby("label", sort=False):
         look = looks[str(label)]

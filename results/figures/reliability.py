@@ -71,7 +71,7 @@ def pooled_bins(runs: Runs, comparison: str) -> pd.DataFrame:
 
 
 def _draw(upper: Axes, lower: Axes, runs: Runs, comparison: str) -> None:
-    looks = method_looks(runs)
+    looks = method_looks(runs.runs)
     upper.plot([0, 100], [0, 100], color="0.6", linewidth=0.8, linestyle="dotted", label="calibrated")
     for label, bins in pooled_bins(runs, comparison).groupby("label", sort=False):
         look = looks[str(label)]

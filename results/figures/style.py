@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -16,7 +17,6 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 
 from augbench.results.figures.text import FONT, LINE, text_width, wrap_text
-from augbench.results.frame import Runs
 
 ONE_COLUMN, TWO_COLUMNS = 3.4, 7.0
 """Widths of a journal's column and page, inches."""
@@ -152,17 +152,20 @@ def with_note(
     return figure, body
 
 
-def method_looks(runs: Runs) -> dict[str, Look]:
+def method_looks(runs: pd.DataFrame) -> dict[str, Look]:
     """Choose the look of each label: the colour says which learner, the dashes which settings of it.
 
     Only the first settings of a learner have filled markers. The known learners have colours of their own; others take
     the remaining ones in the order of their names.
+
+    Args:
+        runs: A frame with the columns `method` and `label`.
     """
-    others = sorted(set(runs.runs["method"]) - set(_METHOD_LOOKS))
+    others = sorted(set(runs["method"]) - set(_METHOD_LOOKS))
     palette = _palette()
     looks: dict[str, Look] = {}
     variants: dict[str, int] = {}
-    for method, label in runs.runs[["method", "label"]].drop_duplicates().itertuples(index=False):
+    for method, label in runs[["method", "label"]].drop_duplicates().itertuples(index=False):
         variant = variants[method] = variants.get(method, -1) + 1
         position, number, first_dashes = _METHOD_LOOKS.get(method) or _other_look(others.index(method))
         dashes, marker = _DASHES[(first_dashes + variant) % len(_DASHES)], _MARKERS[number]

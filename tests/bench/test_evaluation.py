@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from augbench.bench.clock import Cost
 from augbench.bench.dataset import Split
-from augbench.bench.evaluation import Predictions, evaluate, predict_with_draws, rotation_probe, summarise
+from augbench.bench.evaluation import CHUNK, Predictions, evaluate, predict, predict_with_draws, summarise
 from augbench.bench.protocol import Protocol
 from augbench.bench.randomness import derived_seed, epoch_order
 
@@ -46,6 +46,22 @@ def test_probabilities_are_averaged_over_draws() -> None:
     torch.testing.assert_close(averages[3], (draws[0] + draws[1] + draws[2]) / 3)
 
 
+def test_images_become_floats_a_chunk_at_a_time() -> None:
+    images = torch.randint(256, (2 * CHUNK + 7, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10)).eval()
+    seen: list[tuple[int, torch.dtype]] = []
+
+    def transform(chunk: Tensor) -> Tensor:
+        seen.append((len(chunk), chunk.dtype))
+        return chunk.float() / 255
+
+    with torch.no_grad():
+        at_once = torch.cat([network(chunk).softmax(-1) for chunk in (images.float() / 255).split(CHUNK)])
+    assert torch.equal(predict(network, images, transform), at_once)
+    assert torch.equal(predict(network, images), at_once)
+    assert seen == [(CHUNK, torch.uint8), (CHUNK, torch.uint8), (7, torch.uint8)]
+
+
 def test_repeats_are_independent_and_repeatable() -> None:
     protocol = Protocol(test_time_draws=(1, 4), test_time_repeats=3)
     first, again, other = (
@@ -76,14 +92,6 @@ def test_summary_has_mean_and_deviation_over_repeats() -> None:
     summary = summarise(predictions, bins=15)
     assert summary["0"]["accuracy"] == {"mean": 1.0, "sd": None, "values": [1.0]}
     assert summary["2"]["accuracy"] == {"mean": 0.5, "sd": pytest.approx(0.5), "values": [1.0, 0.5, 0.0]}
-
-
-def test_probe_turns_the_test_images() -> None:
-    cost = Cost(CPU)
-    probe = rotation_probe(Corner(), bright_quarters(), 4, cost)
-    # At a quarter turn each bright quarter lies where that of another class was, at a half turn too.
-    assert probe == {"degrees": [-180, -90, 0, 90], "accuracy": [0, 0, 1, 0]}
-    assert cost.image_passes["evaluation"] == 16
 
 
 def test_seeds_are_the_same_in_every_process() -> None:

@@ -49,8 +49,10 @@ def catalogue() -> Catalogue[NetworkSource]:
 
 def test_everything_that_the_project_brings_is_found() -> None:
     assert {"augerino", "fixed", "none", "scale", "trivialaugment"} <= set(methods().entries)
-    assert {"mnist", "mnist5k", "rotmnist5k"} <= set(datasets().entries)
-    assert "tiny" in networks().entries
+    assert {"mnist", "rotmnist", "rotmnist-12k", "fashionmnist", "cifar10", "cifar100", "svhn", "svhn-extra"} <= set(
+        datasets().entries
+    )
+    assert {"tiny", "smallnet", "wrn-16-4", "wrn-28-10", "wrn-40-2", "resnet34"} <= set(networks().entries)
     assert "local" in launchers().entries
     assert not methods().broken + datasets().broken + networks().broken + launchers().broken
 

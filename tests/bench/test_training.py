@@ -204,6 +204,7 @@ def test_a_search_sees_training_images_only(make_spec: MakeSpec, placement: Plac
     trainer.method.search = seen.append  # type: ignore[method-assign]
     trainer._search(Mock())
     (problem,) = seen
+    assert problem.images.images.data_ptr() == data.train.images.data_ptr(), "no copy on the way"
     both = torch.cat((problem.train.images, problem.validation.images)).flatten(1)
     assert torch.equal(torch.unique(both, dim=0), torch.unique(data.train.images.flatten(1), dim=0))
     assert len(both) == len(data.train)

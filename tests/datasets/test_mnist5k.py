@@ -20,7 +20,8 @@ from torchvision.transforms import functional as vision
 from augbench.bench.dataset import ImageData
 from augbench.bench.errors import UserError
 from augbench.datasets import mnist5k
-from augbench.datasets.mnist5k import DigitOptions, Mnist5k, RotMnist5k, rotation_angles, shrink, turn
+from augbench.datasets.digits import DigitOptions, rotation_angles, shrink, turn
+from augbench.datasets.mnist5k import Mnist5k, RotMnist5k
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,15 @@ from torchvision.transforms import functional as vision
 
 from augbench.bench import catalogues
 from augbench.bench.catalogues import dataset_and_options
-from augbench.bench.dataset import DatasetOptions, ImageData, Split
+from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
 from augbench.bench.errors import UserError
 from augbench.bench.law import PlantedLaw, decompose
+from augbench.bench.prepared import NotPreparedError
 from augbench.bench.registry import Catalogue, Entry
 from augbench.bench.space import shared_space
 from augbench.bench.spec import Component, dataset_component
-from augbench.datasets.mnist5k import DigitOptions, Mnist5k, shrink
+from augbench.datasets.digits import DigitOptions, shrink
+from augbench.datasets.mnist5k import Mnist5k
 from augbench.datasets.planted import PLANTING_SEED, Planted, draw
 
 SPACE = shared_space(28)
@@ -205,7 +207,9 @@ def test_wrong_options_are_explained_when_the_suite_is_read(options: dict[str, A
 def test_a_planted_data_set_is_no_base_to_choose_from() -> None:
     with pytest.raises(UserError) as error:
         component(base="x")
-    assert "'x'. Valid choices: mnist, mnist5k, rotmnist5k (given: 'x')." in str(error.value)
+    assert "'x'. Valid choices: cifar10, " in str(error.value)
+    assert "svhn-extra (given: 'x')." in str(error.value)
+    assert "planted," not in str(error.value)
 
 
 class Odd(Mnist5k):
@@ -253,3 +257,31 @@ def test_the_base_is_checked() -> None:
     source, options = dataset_and_options("planted", component(base="odd").all_settings)
     with pytest.raises(UserError, match="somewhere lacks a file"):
         source.check(options, Path("somewhere"))
+
+
+# Prepared data sets beneath
+
+
+def prepared_source(base: str) -> tuple[DatasetSource, DatasetOptions]:
+    options = {"base": base, "base_options": {"train_images": 500}, "rotation": 45.0}
+    return dataset_and_options("planted", component(**options).all_settings)
+
+
+@pytest.mark.parametrize("base", ["mnist", "cifar10"])
+def test_real_data_sets_are_planted(base: str, prepared_root: Path) -> None:
+    source, options = prepared_source(base)
+    source.check(options, prepared_root)
+    data = source.load(options, prepared_root)
+    beneath, base_options = dataset_and_options(base, {"train_images": 500})
+    expected = beneath.load(base_options, prepared_root)
+    assert torch.equal(data.train.labels, expected.train.labels)
+    assert data.train.images.shape == expected.train.images.shape
+    assert (data.train.images != expected.train.images).flatten(1).any(1).float().mean() > 0.95
+
+
+def test_a_base_that_is_not_prepared_is_named(tmp_path: Path) -> None:
+    source, options = prepared_source("mnist")
+    assert source.base(options) is not None
+    for call in (source.check, source.load):
+        with pytest.raises(NotPreparedError, match="`augbench data prepare mnist --data"):
+            call(options, tmp_path)

@@ -259,7 +259,7 @@ def colours(figure: Figure, label: str) -> set[tuple[float, float, float]]:
 
 def test_a_method_has_one_colour_everywhere(runs: Runs) -> None:
     figures = [angle_figure(runs), reliability_figure(runs), overview_figure(runs)]
-    looks = method_looks(runs)
+    looks = method_looks(runs.runs)
     for label in ("none", "scale", "augerino"):
         assert [colours(figure, label) for figure in figures] == [{looks[label].colour}] * 3
     assert len({look.colour for look in looks.values()}) == 3
@@ -267,12 +267,12 @@ def test_a_method_has_one_colour_everywhere(runs: Runs) -> None:
 
 def test_colours_do_not_depend_on_who_else_is_there(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("scale")
-    alone = method_looks(load_runs(tmp_path))["scale"]
+    alone = method_looks(load_runs(tmp_path).runs)["scale"]
     write_run("none")
     write_run("another")
     write_run("scale", settings={"estimator": "rloo"}, dataset="rotmnist5k")
     write_run("scale", settings={"estimator": "pooled"}, dataset="rotmnist5k")
-    looks = method_looks(load_runs(tmp_path))
+    looks = method_looks(load_runs(tmp_path).runs)
     assert looks["scale"] == alone
     assert looks["scale (estimator=rloo)"].colour == alone.colour
     assert looks["scale (estimator=rloo)"].dashes != looks["scale (estimator=pooled)"].dashes
@@ -280,7 +280,7 @@ def test_colours_do_not_depend_on_who_else_is_there(tmp_path: Path, write_run: W
 
 
 def test_blocks_and_data_sets_do_not_look_like_learners(runs: Runs) -> None:
-    learners = {look.colour for look in method_looks(runs).values()}
+    learners = {look.colour for look in method_looks(runs.runs).values()}
     blocks = {block_look(name).colour for name in ("rotation", "x-scale", "x-shear", "flip", "crop")}
     assert not learners & (blocks | {dataset_look(0).colour, dataset_look(1).colour})
 

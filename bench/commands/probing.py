@@ -1,0 +1,172 @@
+"""`augbench probe`: how accuracy falls, or does not, as one transform of the test images grows."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal, DecimalException
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, placement
+from augbench.bench.environment import choose_device
+from augbench.bench.errors import UserError, one_of, shortened
+from augbench.bench.files import make_folder
+from augbench.bench.probe import KINDS, ProbeKind
+
+if TYPE_CHECKING:  # pandas and seaborn take a second to import, which other commands need not wait for
+    import pandas as pd
+
+MOST_VALUES = 1000
+MOST_DRAWS = 1024
+
+
+def probe(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or output folders: then all finished runs in them.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to.")],
+    kind: Annotated[
+        list[str],
+        typer.Option(help=f"What is done to the test images: {', '.join(KINDS)}. Can be given several times."),
+    ] = ["rotation"],  # noqa: B006 - typer copies it
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Degrees, factors or entries of the shear's matrix, such as -90:90:15 (from, to, step) or 0,10,20; "
+            "once for each --kind. Default: the whole circle, half to double, or -1 to 1."
+        ),
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Test-time draws from each run's own policy; 0 for none.")] = 0,
+    data: Data = DEFAULT_DATA,
+    device: Device = "auto",
+) -> None:
+    """Measure and draw the accuracy of finished runs on test images that are turned, scaled or sheared."""
+    asked = _asked(kind, values or [])
+    if not 0 <= draws <= MOST_DRAWS:
+        raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
+    where = placement(1, device, data)
+    from augbench.results.probes import finished_runs, probe_runs, summarise_probe, write_probe
+
+    found = finished_runs(runs)
+    make_folder(out)
+    with_identity = {name: sorted({*taken, KINDS[name].identity}) for name, taken in asked.items()}
+    console = Console()
+    with _progress(console, len(found) * sum(map(len, with_identity.values()))) as (progress, task):
+        frame = probe_runs(
+            found,
+            with_identity,
+            draws=draws,
+            data_root=where.data,
+            device=choose_device(device),
+            after_each=lambda: progress.advance(task),
+        )
+    for name, taken in asked.items():
+        for table in _tables(summarise_probe(frame, KINDS[name], taken), KINDS[name], draws):
+            console.print(table)
+        for path in write_probe(frame[(frame["kind"] == name) & frame["value"].isin(taken)], KINDS[name], out):
+            typer.echo(str(path))
+
+
+def _asked(kinds: Sequence[str], texts: Sequence[str]) -> dict[str, list[float]]:
+    """Values by name of the kind.
+
+    Raises:
+        UserError: If a kind is not known or given twice, or values are not for it.
+    """
+    for name in kinds:
+        if name not in KINDS:
+            raise UserError(f"--kind: {one_of('kind of transforms', name, KINDS)}")
+    if len(set(kinds)) < len(kinds):
+        raise UserError(f"--kind {' --kind '.join(kinds)} names a kind twice. Give each once, with all its values.")
+    if not texts:
+        return {name: list(KINDS[name].usual) for name in kinds}
+    if len(texts) != len(kinds):
+        raise UserError(
+            f"--values stands {len(texts)} times for these kinds: {', '.join(kinds)}. Give --values once for each "
+            "--kind, in the same order, or not at all."
+        )
+    return {name: read_values(text, KINDS[name]) for name, text in zip(kinds, texts, strict=True)}
+
+
+def read_values(text: str, kind: ProbeKind) -> list[float]:
+    """Read the parameters of transforms.
+
+    Args:
+        text: Numbers and ranges `from:to:step` with commas between them; a range has its end if a step meets it.
+        kind: What they are for.
+
+    Returns:
+        The numbers, each once, rising.
+
+    Raises:
+        UserError: If they cannot be read, are too many, or are out of the kind's range.
+    """
+    numbers: set[float] = set()
+    for part in text.split(","):
+        numbers |= set(_numbers(part, text, kind))
+        if len(numbers) > MOST_VALUES:
+            raise _too_many(text)
+    return sorted(numbers)
+
+
+def _numbers(part: str, text: str, kind: ProbeKind) -> list[float]:
+    """Read a number or a range; in decimal numbers, since ten steps of 0.1 are to be 1."""
+    try:
+        ends = [Decimal(number) for number in part.split(":")]
+    except DecimalException:
+        raise _unreadable(text, f"{shortened(part)!r} is no number and no range") from None
+    if len(ends) not in (1, 3):
+        raise _unreadable(text, f"{shortened(part)!r} is no number and no range")
+    for number in ends[:2]:
+        if not (number.is_finite() and kind.lowest <= float(number) <= kind.highest):
+            raise UserError(
+                f"--values {shortened(text)!r}: {number} is out of range for {kind.name}. Give {kind.unit} from "
+                f"{kind.lowest:g} to {kind.highest:g}."
+            )
+    if len(ends) == 1:
+        return [float(ends[0])]
+    first, last, step = ends
+    if not (step.is_finite() and step > 0 and first <= last):
+        raise _unreadable(text, f"{shortened(part)!r} does not rise from its first number to its second")
+    if (last - first) > step * MOST_VALUES:
+        raise _too_many(text)
+    return [float(first + index * step) for index in range(int((last - first) / step) + 1)]
+
+
+def _unreadable(text: str, reason: str) -> UserError:
+    return UserError(
+        f"--values {shortened(text)!r} cannot be read: {reason}. Give numbers such as 0,10,20, or from:to:step with a "
+        "positive step, such as -90:90:15."
+    )
+
+
+def _too_many(text: str) -> UserError:
+    return UserError(
+        f"--values {shortened(text)!r} are more than {MOST_VALUES}. Take a larger step or a smaller range."
+    )
+
+
+@contextmanager
+def _progress(console: Console, total: int) -> Iterator[tuple[Progress, TaskID]]:
+    """Show one bar for the length of the block."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield progress, progress.add_task("transforms", total=total)
+
+
+def _tables(summary: "pd.DataFrame", kind: ProbeKind, draws: int) -> Iterator[Table]:
+    """Accuracies in percent: a table for each data set, a row for each learner."""
+    sign = "°" if kind.unit == "degrees" else ""
+    averaged = f", averaged over {draws} test-time draws where there is a policy" if draws else ""
+    for comparison, rows in summary.groupby("comparison", sort=False):
+        table = Table(title=f"{escape(str(comparison))}, {kind.name}: accuracy (%){averaged}", title_justify="left")
+        table.add_column("method", overflow="fold")
+        for heading in ("seeds", "at identity", "mean", "worst", "at"):
+            table.add_column(heading, justify="right")
+        for row in rows.to_dict("records"):
+            percents = [f"{100 * row[name]:.1f}" for name in ("identity", "mean", "worst")]
+            table.add_row(escape(row["label"]), str(row["seeds"]), *percents, f"{row['worst_value']:g}{sign}")
+        yield table

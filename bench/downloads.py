@@ -1,0 +1,256 @@
+"""Downloads of data sets: from one mirror after the other, resumed after a kill, checked before they are in place."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from errno import EDQUOT, ENOSPC
+from http import HTTPStatus
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from augbench.bench.errors import UserError
+from augbench.bench.locks import exclusive
+
+OFFLINE_VARIABLE = "AUGBENCH_OFFLINE"
+DOWNLOADS = ".downloads"  # folder of unfinished downloads below the folder of data sets
+NETWORK_TIMEOUT = 30.0  # seconds without any answer
+PIECE = 1 << 20  # most bytes read at a time
+
+
+class Listener:
+    """Is told how far a download or a preparation is; this one does not care."""
+
+    def progress(self, what: str, done: int, total: int | None) -> None:
+        """Hear that `done` bytes out of `total`, where that is known, of something are there."""
+
+    def say(self, text: str) -> None:
+        """Hear a sentence."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A file as its authors publish it.
+
+    Attributes:
+        path: Where it belongs below the folder of data sets, in torchvision's layout.
+        md5: md5 of its content.
+        size: Size in bytes, where it is known.
+        urls: Where it can be downloaded, in the order in which that is tried.
+    """
+
+    path: str
+    md5: str
+    size: int | None
+    urls: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the file alone."""
+        return Path(self.path).name
+
+
+class _UnusableAnswerError(Exception):
+    """What a server sent is not the file."""
+
+
+def offline() -> bool:
+    """Whether the variable AUGBENCH_OFFLINE forbids downloads."""
+    return os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
+
+
+def download(file: Published, root: Path, listener: Listener) -> Path:
+    """Download a file to its place below `root`; what a download that was killed has left is gone on with.
+
+    A second process waits until the first one is done. Nothing stands in its place before its md5 is right.
+
+    Args:
+        file: What to download.
+        root: Folder of data sets.
+        listener: Is told how far the download is.
+
+    Raises:
+        UserError: If no mirror has the file, or it cannot be written.
+    """
+    target, folder = root / file.path, root / DOWNLOADS
+    partial = folder / f"{file.name}.{file.md5[:8]}.part"
+    with disk_errors(root):
+        folder.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        waiting = f"Another process downloads {file.name} at the moment; waiting for it."
+        with exclusive(partial.with_suffix(".lock"), lambda: listener.say(waiting)):
+            if not target.exists():
+                _from_any_mirror(file, partial, listener)
+                partial.replace(target)
+    return target
+
+
+def _from_any_mirror(file: Published, partial: Path, listener: Listener) -> None:
+    reasons = [] if file.urls else ["No address of it is known"]
+    for url in file.urls:
+        try:
+            _from_mirror(file, url, partial, listener)
+            return
+        except (OSError, HTTPException, _UnusableAnswerError) as error:  # errors of the disk are none of these
+            reasons.append(f"{url}: {_in_words(error)}")
+    kept = partial.stat().st_size if partial.exists() else 0
+    again = f" {megabytes(kept)} of it are kept, and the same command goes on from there." if kept else ""
+    raise UserError(
+        f"{file.name} could not be downloaded. {'; '.join(reasons)}.{again} Without a network here, get the file "
+        f"(md5 {file.md5}) on another machine, put it into a folder and give the same command again with --from FOLDER."
+    )
+
+
+def _in_words(error: Exception) -> str:
+    reason = getattr(error, "reason", None) or error
+    return " ".join(f"{reason}".split()).rstrip(".") or type(error).__name__
+
+
+def _from_mirror(file: Published, url: str, partial: Path, listener: Listener) -> None:
+    """Bring `partial` to its full length from one server, and check it."""
+    with disk_errors(partial):
+        before = partial.stat().st_size if partial.exists() else 0
+        if before and md5_of(partial) == file.md5:  # it was killed between its last byte and its place
+            return
+    try:
+        _receive(file, url, partial, before, listener)
+        _check(file, partial)
+    except _UnusableAnswerError:
+        if not before or partial.exists():
+            raise
+        _from_mirror(file, url, partial, listener)  # what had been left from an earlier time was wrong
+
+
+def _receive(file: Published, url: str, partial: Path, before: int, listener: Listener) -> None:
+    headers = {"User-Agent": "augbench", "Accept-Encoding": "identity"}
+    if before:
+        headers["Range"] = f"bytes={before}-"
+    request = Request(url, headers=headers)  # noqa: S310 - the addresses are ours
+    try:
+        answer = urlopen(request, timeout=NETWORK_TIMEOUT)  # noqa: S310
+    except HTTPError as error:
+        if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            partial.unlink()  # longer than the file
+            raise _UnusableAnswerError("what was there is longer than the file") from None
+        raise
+    with answer:
+        resumed = answer.headers.get("Content-Range", "").startswith(f"bytes {before}-")
+        start = before if resumed else 0
+        total = file.size or _announced(answer, start)
+        check_space(partial.parent, (total or 0) - start)
+        done = _copy(answer, partial, start, file.name, total, listener)
+    if total is not None and done < total:
+        raise _UnusableAnswerError(f"the connection ended after {done} of {total} bytes")
+
+
+def _announced(answer: HTTPResponse, start: int) -> int | None:
+    length = answer.headers.get("Content-Length")
+    return start + int(length) if length and length.isdigit() else None
+
+
+def _copy(answer: HTTPResponse, partial: Path, done: int, name: str, total: int | None, listener: Listener) -> int:
+    """Write what comes behind the first `done` bytes; returns how many there are then."""
+    piece = _read(answer)
+    if done == 0 and piece.lstrip().startswith(b"<"):  # before it replaces what an earlier download has left
+        raise _UnusableAnswerError(f"it sent a web page, not the data: {quoted(piece)}")
+    with disk_errors(partial), partial.open("ab" if done else "wb") as target:
+        while piece:
+            target.write(piece)
+            done += len(piece)
+            listener.progress(name, done, total)
+            piece = _read(answer)
+        target.flush()
+        os.fsync(target.fileno())
+    return done
+
+
+def _read(answer: HTTPResponse) -> bytes:
+    try:
+        return answer.read1(PIECE)  # what has come, so that a kill loses none of it
+    except (OSError, HTTPException) as error:  # the network's, to be told from the disk's
+        raise _UnusableAnswerError(f"the connection broke off: {_in_words(error)}") from None
+
+
+def _check(file: Published, partial: Path) -> None:
+    """Delete a download that is complete and wrong."""
+    with disk_errors(partial):
+        wrong = difference(partial, file.md5, file.size)
+        if wrong:
+            partial.unlink()
+            raise _UnusableAnswerError(f"what it sent is not the file: {wrong}")
+
+
+def difference(path: Path, md5: str, size: int | None) -> str:
+    """Say in what a file is not the one that it should be; nothing if it is.
+
+    Args:
+        path: The file.
+        md5: Its md5 as it should be.
+        size: Its size in bytes as it should be, where that is known.
+    """
+    found = md5_of(path)
+    if found == md5:
+        return ""
+    wrong = f"its md5 is {found} instead of {md5}"
+    with path.open("rb") as file:
+        start = file.read(60)
+    if start.lstrip().startswith(b"<"):
+        return f"{wrong}; it is a web page, not the data: {quoted(start)}"
+    length = path.stat().st_size
+    return f"{wrong}; it has {length} bytes instead of {size}" if size not in (None, length) else wrong
+
+
+def quoted(start: bytes) -> str:
+    """Quote how a file begins."""
+    return repr(" ".join(start[:60].decode("ascii", "backslashreplace").split()))
+
+
+def md5_of(path: Path) -> str:
+    """Compute the md5 of a file; hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def check_space(folder: Path, needed: int) -> None:
+    """Make sure that the disk has room for `needed` bytes.
+
+    Raises:
+        UserError: If it has not.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise UserError(
+            f"The disk of {folder} has {megabytes(free)} left, and {megabytes(needed)} are needed. Free some space or "
+            "choose a folder on another disk with --data, then give the same command again."
+        )
+
+
+def megabytes(count: int) -> str:
+    """Write a number of bytes for people."""
+    return f"{count / 1e6:.1f} MB"
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the disk into one paragraph for the user; `path` is what is worked on.
+
+    Raises:
+        UserError: If the disk is full, or something cannot be read or written.
+    """
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        if error.errno in (ENOSPC, EDQUOT):
+            raise UserError(
+                f"The disk of {path} is full: {error.strerror}. Free some space or choose a folder on another disk "
+                "with --data, then give the same command again; it goes on from what is there."
+            ) from None
+        raise UserError(
+            f"{where} cannot be read or written: {error.strerror or error}. Change its permissions or choose another "
+            "folder with --data, then give the same command again."
+        ) from None

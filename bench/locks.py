@@ -1,0 +1,30 @@
+"""Locks between processes, which the kernel lets go of when their owner dies."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock file for the length of the block; wait where another process holds it.
+
+    Args:
+        path: The lock file; made where it is missing, and never deleted.
+        on_wait: Called once before waiting.
+
+    Raises:
+        OSError: If the file cannot be made or locked.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

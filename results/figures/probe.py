@@ -1,0 +1,113 @@
+"""Accuracy against the parameter of a transform of the test images."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, MultipleLocator, NullLocator
+
+from augbench.bench.probe import ProbeKind
+from augbench.results.figures.angle import BESIDE_PANEL
+from augbench.results.figures.style import (
+    ONE_COLUMN,
+    TITLE_SIZE,
+    TWO_COLUMNS,
+    Look,
+    figure_style,
+    legend_below,
+    legend_height,
+    method_looks,
+    with_note,
+)
+from augbench.results.figures.text import LINE, wrap_text
+
+_AXIS_LABELS = {
+    "rotation": "Rotation of the test images (°)",
+    "x-scale": "Horizontal scale of the test images (factor)",
+    "y-scale": "Vertical scale of the test images (factor)",
+    "scale": "Scale of the test images (factor)",
+    "x-shear": "Horizontal shear of the test images",
+}
+_ANGLE_STEPS = (0.5, 1, 2, 5, 10, 15, 30, 45, 90, 180)
+"""Degrees from one tick to the next; the first at which there are not too many."""
+
+_MOST_STEPS = 6
+_MANY_OCTAVES = 4
+
+
+def probe_figure(frame: pd.DataFrame, kind: ProbeKind) -> Figure:
+    """Draw accuracy (%) against the parameter of a transform, a panel for each data set, a line for each method.
+
+    Thick lines are means over seeds, thin ones single seeds. A note says how many test-time draws there were.
+
+    Args:
+        frame: Of one kind, from `probe_runs` in `results/probes.py`.
+        kind: The kind.
+    """
+    comparisons = list(dict.fromkeys(frame["comparison"]))
+    with figure_style():
+        width = ONE_COLUMN if len(comparisons) == 1 else TWO_COLUMNS
+        columns, lines = min(2, len(comparisons)), -(-len(comparisons) // 2)
+        room = width / columns - BESIDE_PANEL
+        titles = [wrap_text(name, room, TITLE_SIZE) for name in comparisons]
+        breaks = max(title.count("\n") for title in titles)
+        height = (2.1 + LINE * breaks) * lines + max(0.5, 0.2 + legend_height(frame["label"].unique(), width))
+        figure, body = with_note(width, height, *_notes(frame))
+        panels: list[Axes] = list(body.subplots(lines, columns, sharey=True, squeeze=False).flat)
+        looks = method_looks(frame)
+        for index, (axes, comparison) in enumerate(zip(panels, comparisons, strict=False)):
+            _draw_curves(axes, frame[frame["comparison"] == comparison], looks)
+            axes.set_title(titles[index])
+            axes.set_xlabel(_AXIS_LABELS[kind.name])
+            axes.set_ylabel("Accuracy (%)" if index % 2 == 0 else "")
+            _set_values(axes, kind, frame["value"].tolist())
+        for axes in panels[len(comparisons) :]:
+            axes.set_axis_off()
+        panels[0].set_ylim(bottom=0)
+        legend_below(body, panels, width)
+    return figure
+
+
+def _draw_curves(axes: Axes, frame: pd.DataFrame, looks: dict[str, Look]) -> None:
+    """Draw one panel: a line for each seed and one for their mean, for each method; single values as markers."""
+    single = frame["value"].nunique() == 1
+    for label, of_method in frame.groupby("label", sort=False):
+        look = looks[str(label)]
+        if of_method["seed"].nunique() > 1:
+            for _, of_seed in of_method.groupby("seed"):
+                points = of_seed["value"], 100 * of_seed["accuracy"]
+                axes.plot(*points, color=look.colour, linewidth=0.5, alpha=0.45, marker="_" if single else "")
+        mean = of_method.groupby("value")["accuracy"].mean()
+        (line,) = axes.plot(mean.index, 100 * mean, color=look.colour, linestyle=look.dashes, label=str(label))
+        if single:
+            line.set(marker=look.marker, markerfacecolor=look.inside)
+
+
+def _set_values(axes: Axes, kind: ProbeKind, values: Sequence[float]) -> None:
+    """Choose scale and ticks of the horizontal axis; factors over two octaves or more have a logarithmic one."""
+    lowest, highest = min(values), max(values)
+    if lowest == highest:
+        axes.set_xticks([lowest])
+    elif kind.unit == "factors" and highest >= 4 * lowest:
+        between = (1.0,) if highest > 2**_MANY_OCTAVES * lowest else (1.0, 1.5)
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_locator(LogLocator(base=2, subs=between))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FormatStrFormatter("%.3g"))
+    elif kind.unit == "degrees":
+        steps = (step for step in _ANGLE_STEPS if highest - lowest <= _MOST_STEPS * step)
+        axes.xaxis.set_major_locator(MultipleLocator(next(steps)))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+
+
+def _notes(frame: pd.DataFrame) -> list[str]:
+    """Say what was averaged over, where there were test-time draws."""
+    draws = frame["draws"].max()
+    if not draws:
+        return []
+    averaged = f"Probabilities averaged over {draws} test-time draw{'s' if draws > 1 else ''}."
+    without = frame[frame["draws"] == 0]["label"].unique()
+    names = ", ".join(f"“{label}”" for label in without)
+    return [averaged, *([f"No draws for lack of a policy: {names}."] if names else [])]

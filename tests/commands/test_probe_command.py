@@ -1,0 +1,207 @@
+"""`augbench probe`: its numbers are those of the runs, and wrong input gets one paragraph."""
+
+import csv
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from augbench.bench.commands.probing import MOST_VALUES, read_values
+from augbench.bench.errors import UserError
+from augbench.bench.launchers.launcher import Placement
+from augbench.bench.probe import KINDS
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.spec import RunSpec
+from augbench.bench.worker import StopSignal, execute
+
+CommandLine = Callable[..., tuple[int, str, str]]
+MakeSpec = Callable[..., RunSpec]
+
+
+@pytest.fixture
+def out(few_digits: None, make_spec: MakeSpec, tmp_path: Path, placement: Placement, stop: StopSignal) -> Path:
+    """Make an output folder with three finished runs, and one that was killed."""
+    for method, seed in (("scale", 0), ("none", 0), ("none", 1)):
+        assert execute(written(tmp_path / "out", make_spec(method, seed=seed)), placement, stop) is RunState.DONE
+    written(tmp_path / "out", make_spec("none", seed=2)).write_status(RunState.KILLED)
+    return tmp_path / "out"
+
+
+def written(out: Path, spec: RunSpec) -> RunFolder:
+    folder = RunFolder(out / "runs" / spec.folder_name)
+    folder.write_spec(spec)
+    return folder
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def result(out: Path, folder: str) -> dict[str, Any]:
+    found = RunFolder(out / "runs" / folder).read_result()
+    assert found is not None
+    return found
+
+
+def test_the_recorded_probe_and_the_other_kinds(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
+    to = tmp_path / "probes"
+    options = ("--kind", "rotation", "--values=-180:60:120", "--kind", "scale", "--values", "0.5,1,2")
+    code, text, errors = augbench("probe", out, "--out", to, *options, "--device", "cpu")
+    assert (code, errors) == (0, "")
+    files = {f"probe-{kind}.{ending}" for kind in ("rotation", "scale") for ending in ("csv", "png", "pdf")}
+    assert {path.name for path in to.iterdir()} == files
+    assert all(str(to / file) in text for file in files)
+    found = rows(to / "probe-rotation.csv")
+    assert [(row["label"], row["seed"]) for row in found[::3]] == [("none", "0"), ("none", "1"), ("scale", "0")]
+    for row in found:
+        recorded = result(out, row["folder"])["rotation_probe"]
+        assert float(row["accuracy"]) == recorded["accuracy"][recorded["degrees"].index(float(row["value"]))]
+        expected = {"dataset": "mnist5k (size=14)", "kind": "rotation", "draws": "0", "test_images": "100"}
+        assert expected.items() <= row.items()
+    scales = rows(to / "probe-scale.csv")
+    assert [row["value"] for row in scales] == ["0.5", "1.0", "2.0"] * 3
+    for row in scales[1::3]:
+        assert float(row["accuracy"]) == pytest.approx(result(out, row["folder"])["metrics"]["0"]["accuracy"]["mean"])
+    assert len({row["accuracy"] for row in scales}) > 3
+
+
+def test_the_table_sums_up(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
+    to = tmp_path / "probes"
+    code, text, _ = augbench("probe", out, "--out", to, "--values", "30,90", "--device", "cpu")
+    assert code == 0
+    found = rows(to / "probe-rotation.csv")
+    assert {row["value"] for row in found} == {"30.0", "90.0"}
+    for label in ("none", "scale"):
+        (line,) = [line for line in text.splitlines() if line.startswith(f"│ {label} ")]
+        cells = [cell.strip() for cell in line.strip("│").split("│")]
+        of_label = [row for row in found if row["label"] == label]
+        means = {
+            value: sum(accuracies) / len(accuracies)
+            for value in ("30.0", "90.0")
+            if (accuracies := [float(row["accuracy"]) for row in of_label if row["value"] == value])
+        }
+        folders = {row["folder"] for row in of_label}
+        plain = [result(out, folder)["metrics"]["0"]["accuracy"]["mean"] for folder in folders]
+        worst = min(means, key=lambda value: means[value])
+        percents = [sum(plain) / len(plain), sum(means.values()) / 2, means[worst]]
+        shown = [str(len(folders)), *(f"{100 * share:.1f}" for share in percents), f"{float(worst):g}°"]
+        assert cells == [label, *shown]
+
+
+def test_draws_are_those_that_were_recorded(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
+    to = tmp_path / "probes"
+    options = ("--values", "0", "--draws", "2", "--device", "cpu")
+    runs = sorted((out / "runs").glob("*_seed0_*"))
+    code, text, _ = augbench("probe", *runs, "--out", to, *options)
+    assert code == 0
+    assert "averaged over 2 test-time draws" in " ".join(text.split())
+    none, scale = rows(to / "probe-rotation.csv")
+    assert (none["label"], none["draws"]) == ("none", "0")  # which has no policy to draw from
+    assert (scale["label"], scale["draws"]) == ("scale", "2")
+    recorded = {row["label"]: result(out, row["folder"])["metrics"] for row in (none, scale)}
+    assert float(none["accuracy"]) == pytest.approx(recorded["none"]["0"]["accuracy"]["mean"])
+    assert float(scale["accuracy"]) == pytest.approx(recorded["scale"]["2"]["accuracy"]["values"][0])
+
+
+def test_a_run_that_is_given_twice_counts_once(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
+    to = tmp_path / "probes"
+    run = next((out / "runs").glob("scale_*"))
+    assert augbench("probe", run, out / "runs", run, "--out", to, "--values", "0", "--device", "cpu")[0] == 0
+    assert len(rows(to / "probe-rotation.csv")) == 3
+
+
+def one_paragraph(outcome: tuple[int, str, str]) -> str:
+    code, printed, errors = outcome
+    assert (code, printed) == (2, "")
+    assert errors.startswith("Error: ")
+    assert "\n" not in errors.strip(), "more than one paragraph"
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ("--kind", "rotatoin"),
+            "no kind of transforms 'rotatoin'. Did you mean 'rotation'? Valid choices: rotation, ",
+        ),
+        (("--kind", "scale", "--kind", "scale"), "--kind scale --kind scale names a kind twice"),
+        (("--kind", "scale", "--values", "0"), "0 is out of range for scale. Give factors from 0.01 to 100"),
+        (("--kind", "x-scale", "--values", "-1:1:0.5"), "-1 is out of range for x-scale"),
+        (("--values", "0,10,ten"), "--values '0,10,ten' cannot be read: 'ten' is no number"),
+        (("--values", "0:90"), "'0:90' is no number and no range"),
+        (("--values", ""), "cannot be read"),
+        (("--values", "snan"), "sNaN is out of range for rotation"),
+        (("--values", "0:1e400:1"), "1E+400 is out of range for rotation. Give degrees from -360 to 360"),
+        (("--values", "0:90:nan"), "does not rise"),
+        (("--values", "1e99999999999999999999"), "is no number and no range"),
+        (("--values", "90:-90:10"), "does not rise"),
+        (("--values", "0:90:0"), "does not rise"),
+        (("--values", "0:90:0.01"), "are more than 1000"),
+        (("--kind", "scale", "--kind", "rotation", "--values", "1"), "once for each --kind"),
+        (("--draws", "-1"), "--draws must be from 0 to 1024, not -1"),
+        (("--device", "cuda:9"), "no device 'cuda:9'"),
+    ],
+)
+def test_wrong_options(options: tuple[str, ...], words: str, tmp_path: Path, augbench: CommandLine) -> None:
+    assert words in one_paragraph(augbench("probe", tmp_path, "--out", tmp_path / "probes", *options))
+    assert not (tmp_path / "probes").exists()
+
+
+def test_folders_without_finished_runs(tmp_path: Path, make_spec: MakeSpec, augbench: CommandLine) -> None:
+    to = ("--out", tmp_path / "probes")
+    assert "does not exist" in one_paragraph(augbench("probe", tmp_path / "nowhere", *to))
+    assert "cannot be read" in one_paragraph(augbench("probe", tmp_path / ("x" * 300), *to))
+    folder = written(tmp_path / "out", make_spec())
+    folder.write_status(RunState.FAILED)
+    assert "None of the 1 runs in" in one_paragraph(augbench("probe", tmp_path / "out", *to))
+    assert "is failed" in one_paragraph(augbench("probe", folder.path, *to))
+
+
+def test_copies_of_a_run_and_damage(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
+    to = ("--out", tmp_path / "probes", "--device", "cpu")
+    run = next((out / "runs").glob("scale_*"))
+    copy = shutil.copytree(run, tmp_path / "copy" / "runs" / run.name)
+    said = one_paragraph(augbench("probe", out, tmp_path / "copy", *to))
+    assert f"{copy} holds the same run as {run}" in said
+    RunFolder(copy).model.write_bytes(b"")
+    assert "model.pt is damaged" in one_paragraph(augbench("probe", tmp_path / "copy", *to))
+    (tmp_path / "a file").touch()
+    assert "cannot be written" in one_paragraph(augbench("probe", out, "--out", tmp_path / "a file"))
+
+
+@given(first=st.integers(-300, 300), step=st.integers(1, 60), count=st.integers(1, 30), digits=st.integers(0, 2))
+def test_ranges_have_exact_steps_and_both_ends(first: int, step: int, count: int, digits: int) -> None:
+    unit = 10**digits
+    last = min(first + step * (count - 1), 360)
+    text = ":".join(f"{number / unit:.{digits}f}" for number in (first, last, step))
+    expected = [number / unit for number in range(first, last + 1, step)]
+    assert read_values(text, KINDS["rotation"]) == expected
+
+
+def test_values_are_sorted_and_counted_once() -> None:
+    assert read_values("90, 0:30:10,10,-5", KINDS["rotation"]) == [-5, 0, 10, 20, 30, 90]
+    assert len(read_values("0:99.9:0.1", KINDS["rotation"])) == MOST_VALUES
+
+
+@pytest.mark.parametrize("text", ["0:99.9:0.1,100", "0:1:1e-9", "0:1:1e-400"])
+def test_too_many_values(text: str) -> None:
+    with pytest.raises(UserError, match="more than 1000"):
+        read_values(text, KINDS["rotation"])
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_read_or_explained(text: str) -> None:
+    kind = KINDS["scale"]
+    try:
+        found = read_values(text, kind)
+    except UserError as error:
+        assert str(error).startswith("--values ")
+    else:
+        assert found
+        assert all(kind.lowest <= value <= kind.highest for value in found)

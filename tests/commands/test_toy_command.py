@@ -1,0 +1,61 @@
+"""`augbench toy`: what it writes and prints, and what it says to wrong options."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from augbench.bench import toy
+from augbench.bench.commands import toy as command
+
+CommandLine = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train for a moment only."""
+    monkeypatch.setattr(command, "train", partial(toy.train, steps=20))
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_the_command_writes_every_seed_and_prints_the_means(tmp_path: Path, augbench: CommandLine) -> None:
+    code, printed, errors = augbench("toy", "--out", tmp_path / "toy", "--seeds", "2")
+    assert (code, errors) == (0, "")
+    rows = pd.read_csv(tmp_path / "toy" / "toy.csv")
+    assert list(zip(rows["seed"], rows["way"], strict=True)) == [(seed, way) for seed in (0, 1) for way in toy.Way]
+    accuracy = 100 * rows[rows["way"] == "trm"]["test_accuracy"]
+    assert f"{accuracy.mean():.1f} ± {accuracy.std():.1f}" in printed
+    assert "2 seeds, mean ± sd" in printed
+    harmless = rows.drop_duplicates("seed")["harmless_degrees"]
+    assert f"{harmless.mean():.1f} ± {harmless.std():.1f}°" in printed
+    files = sorted(path.name for path in (tmp_path / "toy").iterdir())
+    assert files == ["toy.csv", "toy.pdf", "toy.png", "toy_trajectory.csv"]
+    assert all(name in printed.replace("\n", "") for name in files)
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_the_same_command_gives_the_same_files(tmp_path: Path, augbench: CommandLine) -> None:
+    for name in ("one", "two"):
+        assert augbench("toy", "--out", tmp_path / name, "--seeds", "1")[0] == 0
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+@pytest.mark.parametrize("seeds", ["0", "-3"])
+def test_no_seeds(seeds: str, tmp_path: Path, augbench: CommandLine) -> None:
+    code, printed, errors = augbench("toy", "--out", tmp_path / "toy", "--seeds", seeds)
+    assert (code, printed) == (2, "")
+    assert f"--seeds must be at least 1, not {seeds}" in errors
+    assert not (tmp_path / "toy").exists()
+
+
+def test_an_output_folder_that_is_a_file(tmp_path: Path, augbench: CommandLine) -> None:
+    (tmp_path / "file").write_text("mine")
+    code, printed, errors = augbench("toy", "--out", tmp_path / "file")
+    assert (code, printed) == (2, "")
+    assert "cannot be written" in errors
+    assert "--out" in errors
+    assert "\n" not in errors.strip(), "more than one paragraph"
+    assert (tmp_path / "file").read_text() == "mine"

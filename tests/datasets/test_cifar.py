@@ -1,0 +1,237 @@
+"""CIFAR-10 and CIFAR-100: small files of the same format, what their pickles may not do, and the real CIFAR-10."""
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torchvision.datasets
+from numpy.typing import NDArray
+
+from augbench.bench.dataset import ImageData
+from augbench.bench.errors import UserError
+from augbench.bench.prepared import PreparedOptions, PreparedSource
+from augbench.bench.source_files import Supply, combined_md5
+from augbench.datasets.cifar import read_batches
+from augbench.datasets.cifar10 import Cifar10
+from augbench.datasets.cifar100 import Cifar100
+
+Batch = dict[str, Any]
+KINDS = [(Cifar10, torchvision.datasets.CIFAR10), (Cifar100, torchvision.datasets.CIFAR100)]
+ROWS = 12  # of a batch
+
+
+def md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def batch(seed: int, classes: int) -> Batch:
+    random = np.random.RandomState(seed)
+    pixels = random.randint(0, 256, (ROWS, 3072)).astype(np.uint8)
+    labels = random.randint(0, classes, ROWS).tolist()
+    if classes == 10:
+        return {"data": pixels, "labels": labels, "batch_label": f"batch {seed}"}
+    return {"data": pixels, "fine_labels": labels, "coarse_labels": [0] * ROWS}
+
+
+def expected(batches: list[Batch]) -> tuple[NDArray[np.uint8], list[int]]:
+    """Images pixel by pixel: a row holds 1,024 red, then green, then blue levels, row by row."""
+    images = np.zeros((len(batches) * ROWS, 3, 32, 32), np.uint8)
+    for number, pixels in enumerate(row for one in batches for row in one["data"]):
+        for place, level in enumerate(pixels):
+            images[number, place // 1024, place % 1024 // 32, place % 32] = level
+    return images, [label for one in batches for label in one.get("labels") or one["fine_labels"]]
+
+
+def tar(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@pytest.fixture(params=KINDS, ids=["cifar10", "cifar100"])
+def kind(request: pytest.FixtureRequest) -> Any:
+    """Return our class and torchvision's."""
+    return request.param
+
+
+def place(kind: Any, batches: list[Batch], root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put an archive with batches into a folder; torchvision's tables are made to say that it is the original."""
+    _, theirs = kind
+    names = [name for name, _ in (*theirs.train_list, *theirs.test_list)]
+    contents = {f"{theirs.base_folder}/{name}": pickle.dumps(one) for name, one in zip(names, batches, strict=True)}
+    entries = [[name, md5(contents[f"{theirs.base_folder}/{name}"])] for name in names]
+    packed = tar(contents)
+    monkeypatch.setattr(theirs, "tgz_md5", md5(packed))
+    monkeypatch.setattr(theirs, "train_list", entries[:-1])
+    monkeypatch.setattr(theirs, "test_list", entries[-1:])
+    (root / theirs.filename).write_bytes(packed)
+
+
+def load(source: PreparedSource, root: Path, **options: Any) -> ImageData:
+    return source.load(PreparedOptions.model_validate(options), root)
+
+
+def test_sources_are_those_of_torchvision(kind: Any) -> None:
+    source, theirs = kind
+    files = source.sources()
+    entries = [*theirs.train_list, *theirs.test_list]
+    assert [(file.path, file.md5) for file in files] == [(f"{theirs.base_folder}/{name}", md5) for name, md5 in entries]
+    (archive,) = {file.published for file in files}
+    assert (archive.path, archive.md5, archive.urls[0]) == (theirs.filename, theirs.tgz_md5, theirs.url)
+    assert source.checksum == combined_md5(files)
+
+
+def test_batches_are_read(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = kind[0]()
+    batches = [batch(seed, source.classes) for seed in range(6 if source.classes == 10 else 2)]
+    place(kind, batches, tmp_path, monkeypatch)
+    source.prepare(Supply(tmp_path, offline=True))
+    data = load(source, tmp_path)
+    for split, part in ((data.train, batches[:-1]), (data.test, batches[-1:])):
+        images, labels = expected(part)
+        assert np.array_equal(split.images.numpy(), images)
+        assert split.labels.tolist() == labels
+    assert data.classes == source.classes
+
+
+class Wicked:
+    """Whoever unpickles it executes a command."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (self.command,)
+
+
+def test_a_pickle_that_asks_for_something_else_is_refused(
+    kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = kind[0]()
+    batches = [batch(seed, source.classes) for seed in range(6 if source.classes == 10 else 2)]
+    batches[0]["labels"] = Wicked(f"touch {tmp_path / 'executed'}")
+    place(kind, batches, tmp_path, monkeypatch)
+    with pytest.raises(UserError) as error:
+        source.prepare(Supply(tmp_path, offline=True))
+    assert "posix.system, which is refused" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "executed").exists()
+    assert not list((tmp_path / "prepared").glob("cifar*"))
+
+
+@pytest.mark.parametrize("name", ["eval", "load", "frombuffer", "dtype.type", "_reconstruct.__globals__"])
+def test_nothing_but_parts_of_arrays_is_taken_from_numpy(name: str, tmp_path: Path) -> None:
+    content = b"\x80\x04\x8c" + bytes([5]) + b"numpy" + b"\x8c" + bytes([len(name)]) + name.encode() + b"\x93."
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(UserError, match="refused"):
+        read_batches([tmp_path / "x"], "labels")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"<html>",
+        pickle.dumps([1]),
+        pickle.dumps({}),
+        pickle.dumps({"data": 1, "labels": []}),
+        pickle.dumps({"data": np.zeros(5), "labels": [1]}),
+        pickle.dumps(batch(0, 10))[:-9],
+        pickle.dumps(batch(0, 100)),
+        pickle.dumps(batch(0, 10) | {"labels": ["a"] * ROWS}),
+    ],
+)
+def test_what_is_no_batch_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "data_batch_1").write_bytes(content)
+    with pytest.raises(UserError, match="data_batch_1") as error:
+        read_batches([tmp_path / "data_batch_1"], "labels")
+    assert "\n" not in str(error.value)
+
+
+# The real files
+
+
+def test_real_photographs(prepared_root: Path) -> None:
+    Cifar10().check(PreparedOptions(), prepared_root)
+    data = load(Cifar10(), prepared_root)
+    assert data.train.images.shape == (50_000, 3, 32, 32)
+    assert data.test.images.shape == (10_000, 3, 32, 32)
+    assert data.train.labels.bincount().tolist() == [5000] * 10
+    assert data.test.labels.bincount().tolist() == [1000] * 10
+    mean, deviation = ([round(value, 4) for value in values.tolist()] for values in data.mean_and_deviation)
+    assert mean == [0.4914, 0.4822, 0.4465]
+    assert deviation == [0.2470, 0.2435, 0.2616]
+
+
+def test_real_photographs_are_those_that_torchvision_reads(prepared_root: Path, real_files: Path) -> None:
+    theirs = torchvision.datasets.CIFAR10(real_files, train=False)
+    ours = load(Cifar10(), prepared_root).test
+    assert np.array_equal(ours.images.permute(0, 2, 3, 1).numpy(), theirs.data)
+    assert ours.labels.tolist() == theirs.targets
+
+
+def test_real_photographs_are_chosen_evenly(prepared_root: Path) -> None:
+    data = load(Cifar10(), prepared_root, train_images=1000)
+    assert data.train.labels.bincount().tolist() == [100] * 10
+    assert len(data.test) == 10_000
+
+
+MEASURING = """
+import json, sys, time
+from pathlib import Path
+from augbench.bench.catalogues import dataset_and_options
+
+def memory(file, key):
+    return next(int(line.split()[1]) for line in open(f"/proc/self/{file}") if line.startswith(key)) * 1024 / 1e6
+
+source, options = dataset_and_options("cifar10", {})
+resident, private = memory("status", "VmRSS"), memory("smaps_rollup", "Private_Dirty")
+start = time.process_time()
+data = source.load(options, Path(sys.argv[1]))
+data.mean_and_deviation
+seconds = time.process_time() - start
+measured = {
+    "seconds": seconds,
+    "resident": memory("status", "VmHWM") - resident,
+    "private": memory("smaps_rollup", "Private_Dirty") - private,
+}
+source.check(options, Path(sys.argv[1]))
+measured["imported"] = sorted({"torchvision", "scipy"} & set(sys.modules))
+print(json.dumps(measured), flush=True)
+sys.stdin.read()  # so that two processes hold the images at the same time
+print(memory("smaps_rollup", "Private_Dirty") - private, len(data.train), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux")
+def test_real_photographs_are_mapped_fast_and_shared(prepared_root: Path) -> None:
+    def start() -> "subprocess.Popen[str]":
+        arguments = [sys.executable, "-c", MEASURING, str(prepared_root)]
+        return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    with start() as first, start() as second:
+        for process in (first, second):
+            assert process.stdout is not None
+            measured = json.loads(process.stdout.readline())
+            assert measured["seconds"] < 1
+            assert measured["resident"] < 250
+            assert measured["private"] < 60, "megabytes of the 154 of images are not shared"
+            assert measured["imported"] == []
+        for process in (first, second):
+            private, count = process.communicate("", timeout=60)[0].split()
+            assert float(private) < 60
+            assert count == "50000"
