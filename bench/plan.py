@@ -59,19 +59,19 @@ def make_plan(suite: Suite, out: Path) -> Plan:
 
 
 def _check_same(folder: RunFolder, spec: RunSpec) -> None:
-    stored = folder.read_spec()
-    if stored != spec:
-        changes = "; ".join(_differences(stored.model_dump(), spec.model_dump()))
+    changes = list(_differences(folder.read_spec().model_dump(), spec.model_dump()))
+    if changes:
         raise UserError(
-            f"{folder.path} holds a run that was made with other defaults: {changes}. Its identity leaves defaults "
-            "out, so both cannot stand in one folder. Write the old values into the suite to keep the run, or choose "
-            "another folder with --out to make a new one."
+            f"{folder.path} holds a run that was made with other defaults: {'; '.join(changes)}. Its identity leaves "
+            "defaults out, so both cannot stand in one folder. Write the old values into the suite to keep the run, or "
+            "choose another folder with --out to make a new one."
         )
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    for key in sorted(old.keys() | new.keys()):
-        before, after = old.get(key), new.get(key)
+    """Say what has changed. Settings that are newer than the run are passed over: it did what their default says."""
+    for key in sorted(old):
+        before, after = old[key], new.get(key, "gone")
         if isinstance(before, dict) and isinstance(after, dict):
             yield from _differences(before, after, f"{prefix}{key}.")
         elif before != after:

@@ -137,12 +137,13 @@ class Supply:
         return download(published, self.root, self.listener)
 
     def _missing_error(self, published: Published) -> UserError:
-        looked = f"{self.root / published.path}" + (f" nor in {self.given}" if self.given else "")
+        place = self.root / published.path
+        looked = f"neither as {place} nor in {self.given}" if self.given else f"as {place}"
         switch = "--offline is given" if self.offline else f"{OFFLINE_VARIABLE} is set"
         return UserError(
-            f"{published.name} is not there: neither {looked} has it. Nothing is downloaded because {switch}. Get it "
-            f"where there is a network, from {' or '.join(published.urls)} (md5 {published.md5}), put it into a folder "
-            "and give the same command again with --from FOLDER."
+            f"{published.name} is not there, {looked}. Nothing is downloaded because {switch}. Get it where there is a "
+            f"network, from {' or '.join(published.urls)} (md5 {published.md5}), put it into a folder and give the "
+            "same command again with --from FOLDER."
         )
 
 

@@ -193,7 +193,8 @@ def _verified(source: PreparedSource, root: Path) -> Verified:
 
 def _table(found: list[Verified]) -> Table:
     headings = ("data set", "train", "test", "shape", "classes", "mean", "deviation", "size", "")
-    table = Table(*headings)
+    table = Table(*headings, padding=0)
+    table.columns[0].no_wrap = table.columns[3].no_wrap = True
     for one in found:
         if one.problem:
             table.add_row(one.name, *[""] * 7, "[bold red]damaged")

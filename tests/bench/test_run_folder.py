@@ -148,6 +148,23 @@ def test_a_changed_default_under_an_old_identity_is_an_error_that_says_what_to_d
         make_plan(suite_of(spec), tmp_path)
 
 
+def test_a_run_from_before_a_hyperparameter_existed_is_found_again(make_spec: MakeSpec, tmp_path: Path) -> None:
+    spec = make_spec("scale")
+    without = {key: value for key, value in spec.method.defaults.items() if key != "prior"}
+    old = spec.model_copy(update={"method": spec.method.model_copy(update={"defaults": without})})
+    RunFolder(tmp_path / "runs" / old.folder_name).write_spec(old)
+    assert make_plan(suite_of(spec), tmp_path).counts() == {RunState.PLANNED: 1}
+
+
+def test_a_default_that_is_gone_is_an_error(make_spec: MakeSpec, tmp_path: Path) -> None:
+    spec = make_spec("scale")
+    method = spec.method.model_copy(update={"defaults": spec.method.defaults | {"momentum": 0.5}})
+    old = spec.model_copy(update={"method": method})
+    RunFolder(tmp_path / "runs" / old.folder_name).write_spec(old)
+    with pytest.raises(UserError, match=r"method\.defaults\.momentum was 0\.5, is 'gone' now"):
+        make_plan(suite_of(spec), tmp_path)
+
+
 def test_folders_without_runs_are_explained(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"holds no runs.*`augbench demo`"):
         run_folders(tmp_path)
