@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from augbench.bench.errors import UserError
+from augbench.bench.errors import CannotGoOnError
 from augbench.bench.files import read_json
 
 MANIFEST = "manifest.json"
@@ -49,7 +49,7 @@ class Manifest(BaseModel):
         return sum(entry.size for entry in self.arrays.values())
 
 
-class DamagedDataError(UserError):
+class DamagedDataError(CannotGoOnError):
     """A folder of arrays is not as it was written.
 
     Attributes:

@@ -53,7 +53,7 @@ class Level(_Stored):
         share_of_epochs: Share of the paper's epochs, of which at least one is left.
         factors: By method, by hyperparameter: what its value is multiplied with; whole numbers stay so, and at least 1.
         network: The network to train instead of the comparison's own.
-        train_images: Training images that are left, where a data set has an option of that name.
+        train_images: Training images that are left at most, where a data set has an option of that name.
         short_searches: Whether searches get the hyperparameters with which they take seconds.
         hyperparameters: By method, hyperparameters that are replaced.
         protocol: Decisions of the protocol that are replaced.
@@ -79,8 +79,10 @@ class Level(_Stored):
     def options(self, dataset: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Shorten a data set, by its options."""
         known = datasets().get(dataset).options_type.model_fields
-        fewer = {"train_images": self.train_images} if self.train_images and "train_images" in known else {}
-        return {**options, **fewer}
+        if self.train_images is None or "train_images" not in known:
+            return dict(options)
+        own = options.get("train_images")
+        return {**options, "train_images": min(self.train_images, own) if isinstance(own, int) else self.train_images}
 
     def shortened(self, method: str, hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
         """Shorten a method, by its hyperparameters."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from augbench.bench.errors import UserError
+from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.locks import exclusive
 
 OFFLINE_VARIABLE = "AUGBENCH_OFFLINE"
@@ -95,7 +95,7 @@ def _from_any_mirror(file: Published, partial: Path, listener: Listener) -> None
         try:
             _from_mirror(file, url, partial, listener)
             return
-        except (OSError, HTTPException, _UnusableAnswerError) as error:  # errors of the disk are none of these
+        except (OSError, HTTPException, ValueError, _UnusableAnswerError) as error:  # none of these is the disk's
             reasons.append(f"{url}: {_in_words(error)}")
     kept = partial.stat().st_size if partial.exists() else 0
     again = f" {megabytes(kept)} of it are kept, and the same command goes on from there." if kept else ""
@@ -158,7 +158,7 @@ def _copy(answer: HTTPResponse, partial: Path, done: int, name: str, total: int 
     if done == 0 and piece.lstrip().startswith(b"<"):  # before it replaces what an earlier download has left
         raise _UnusableAnswerError(f"it sent a web page, not the data: {quoted(piece)}")
     with disk_errors(partial), partial.open("ab" if done else "wb") as target:
-        while piece:
+        while piece and (total is None or done <= total):  # what is too long already is not the file
             target.write(piece)
             done += len(piece)
             listener.progress(name, done, total)
@@ -239,18 +239,18 @@ def disk_errors(path: Path) -> Iterator[None]:
     """Turn errors of the disk into one paragraph for the user; `path` is what is worked on.
 
     Raises:
-        UserError: If the disk is full, or something cannot be read or written.
+        CannotGoOnError: If the disk is full, or something cannot be read or written.
     """
     try:
         yield
     except OSError as error:
         where = error.filename or path
         if error.errno in (ENOSPC, EDQUOT):
-            raise UserError(
+            raise CannotGoOnError(
                 f"The disk of {path} is full: {error.strerror}. Free some space or choose a folder on another disk "
                 "with --data, then give the same command again; it goes on from what is there."
             ) from None
-        raise UserError(
+        raise CannotGoOnError(
             f"{where} cannot be read or written: {error.strerror or error}. Change its permissions or choose another "
             "folder with --data, then give the same command again."
         ) from None

@@ -18,7 +18,7 @@ def exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     Raises:
         OSError: If the file cannot be made or locked.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)  # less the umask: a group may share the folder
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
@@ -26,7 +26,7 @@ from augbench.bench.array_folder import (
 )
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split, class_balanced_subset
 from augbench.bench.downloads import check_space, disk_errors
-from augbench.bench.errors import UserError
+from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import flush_folder
 from augbench.bench.locks import exclusive
 from augbench.bench.source_files import SourceFile, Supply
@@ -71,6 +71,10 @@ def _fit(images: NDArray[np.uint8], labels: NDArray[np.int64], classes: int) -> 
     types = images.dtype == np.uint8 and labels.dtype == np.int64
     shapes = images.ndim == 4 and labels.shape == images.shape[:1] and len(labels) > 0
     return bool(types and shapes and 0 <= labels.min() <= labels.max() < classes)
+
+
+REQUIRED = {entry.name for entry in fields(Arrays) if entry.default is MISSING}
+"""Names of the arrays that every data set has."""
 
 
 class PreparedOptions(DatasetOptions):
@@ -125,7 +129,7 @@ class PreparedSource(DatasetSource):
             folder.parent.mkdir(parents=True, exist_ok=True)
             with exclusive(folder.parent / f".{self.name}.lock", lambda: listener.say(waiting)):
                 for left in folder.parent.glob(f".{self.name}.*.tmp"):  # by a process that was killed
-                    shutil.rmtree(left)
+                    shutil.rmtree(left, ignore_errors=True)  # it may be somebody else's, and does no harm
                 if not self.is_sound(supply.root):
                     self._make(folder, supply)
         return folder
@@ -209,6 +213,8 @@ class PreparedSource(DatasetSource):
         manifest = read_manifest(folder)
         if (manifest.name, manifest.version, manifest.checksum) != (self.name, self.version, self.checksum):
             raise DamagedDataError(folder, f"{MANIFEST} is that of another data set or version")
+        if not manifest.arrays.keys() >= REQUIRED:
+            raise DamagedDataError(folder, f"{MANIFEST} does not have all arrays")
         return manifest
 
 
@@ -224,7 +230,7 @@ def _with_train_images(name: str, data: ImageData, count: int) -> ImageData:
     return replace(data, train=data.train.subset(chosen), held_out=held_out)
 
 
-class NotPreparedError(UserError):
+class NotPreparedError(CannotGoOnError):
     """Data sets have not been prepared; one paragraph says how to do that for all of them.
 
     Attributes:

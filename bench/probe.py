@@ -34,6 +34,7 @@ class ProbeKind:
         identity: Value that changes nothing.
         usual: Values to take where none are given.
         inverse: Matrix of g⁻¹ for a value, from output to input coordinates.
+        period: Values that differ by it are one transform; None where there is no such number.
     """
 
     name: str
@@ -43,6 +44,14 @@ class ProbeKind:
     identity: float
     usual: tuple[float, ...]
     inverse: Callable[[float], Matrix]
+    period: float | None = None
+
+    def different(self, values: Sequence[float]) -> list[float]:
+        """Return the first value of each transform among some."""
+        first: dict[float, float] = {}
+        for value in values:
+            first.setdefault(value if self.period is None else value % self.period, value)
+        return list(first.values())
 
 
 def _rotation(degrees: float) -> Matrix:
@@ -59,7 +68,16 @@ def _factors(name: str, inverse: Callable[[float], Matrix]) -> ProbeKind:
     return ProbeKind(name, "factors", 0.01, 100.0, 1.0, usual, inverse)
 
 
-ROTATION = ProbeKind("rotation", "degrees", -360.0, 360.0, 0.0, tuple(map(float, range(-180, 181, 15))), _rotation)
+ROTATION = ProbeKind(
+    name="rotation",
+    unit="degrees",
+    lowest=-360.0,
+    highest=360.0,
+    identity=0.0,
+    usual=tuple(map(float, range(-180, 181, 15))),
+    inverse=_rotation,
+    period=360.0,
+)
 X_SCALE = _factors("x-scale", lambda factor: _scales(factor, 1.0))
 Y_SCALE = _factors("y-scale", lambda factor: _scales(1.0, factor))
 SCALE = _factors("scale", lambda factor: _scales(factor, factor))

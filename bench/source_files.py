@@ -81,10 +81,14 @@ class Supply:
             The path of each source file, by the `path` of the source.
 
         Raises:
-            UserError: If a file is missing and cannot be downloaded, is damaged, or cannot be read.
+            MissingFilesError: If files are missing and nothing is to be downloaded.
+            UserError: If a file cannot be downloaded, is damaged, or cannot be read.
         """
         found: dict[str, Path] = {}
         with disk_errors(self.root):
+            missing = self.missing(sources) if self.downloads_nothing else []
+            if missing:
+                raise MissingFilesError(missing, self)
             for source in sources:
                 path = self._lying(source)
                 if path is not None:
@@ -96,8 +100,17 @@ class Supply:
 
     def missing(self, sources: Sequence[SourceFile]) -> list[Published]:
         """Published files of which something is nowhere to be seen, right or wrong."""
-        absent = [s for s in sources if not self._candidates(s.path) and not self._candidates(s.published.path)]
+        absent = [s for s in sources if not self._is_seen(s)]
         return list(dict.fromkeys(source.published for source in absent))
+
+    @property
+    def downloads_nothing(self) -> bool:
+        """Whether downloads are forbidden, here or by AUGBENCH_OFFLINE."""
+        return self.offline or offline()
+
+    def _is_seen(self, source: SourceFile) -> bool:
+        unpacked = self._candidates(source.path) if source.md5 else []  # without an md5 it would not be taken
+        return bool(unpacked or self._candidates(source.published.path))
 
     def _candidates(self, path: str) -> list[Path]:
         places = [self.root / path]
@@ -132,18 +145,29 @@ class Supply:
         ]
         if wrong:
             raise _damaged_error(wrong)
-        if self.offline or offline():
-            raise self._missing_error(published)
+        if self.downloads_nothing:  # it has gone since it was seen
+            raise MissingFilesError([published], self)
         return download(published, self.root, self.listener)
 
-    def _missing_error(self, published: Published) -> UserError:
-        place = self.root / published.path
-        looked = f"neither as {place} nor in {self.given}" if self.given else f"as {place}"
-        switch = "--offline is given" if self.offline else f"{OFFLINE_VARIABLE} is set"
-        return UserError(
-            f"{published.name} is not there, {looked}. Nothing is downloaded because {switch}. Get it where there is a "
-            f"network, from {' or '.join(published.urls)} (md5 {published.md5}), put it into a folder and give the "
-            "same command again with --from FOLDER."
+
+class MissingFilesError(UserError):
+    """Published files are missing where nothing is to be downloaded; one paragraph names them all.
+
+    Attributes:
+        files: The files.
+    """
+
+    def __init__(self, files: Sequence[Published], supply: Supply) -> None:
+        self.files = tuple(dict.fromkeys(files))
+        elsewhere = f", nor in {supply.given}" if supply.given else ""
+        switch = "--offline is given" if supply.offline else f"{OFFLINE_VARIABLE} is set"
+        several = len(self.files) > 1
+        named = [f"{supply.root / file.path} (md5 {file.md5}, {' or '.join(file.urls)})" for file in self.files]
+        super().__init__(
+            f"{len(self.files)} published file{'s are' if several else ' is'} not in place{elsewhere}: "
+            f"{'; '.join(named)}. Nothing is downloaded because {switch}. Get {'them' if several else 'it'} where "
+            f"there is a network, put {'them' if several else 'it'} into a folder and give the same command again "
+            "with --from FOLDER."
         )
 
 
@@ -180,7 +204,8 @@ def unpack(archive: Path, wanted: Sequence[SourceFile], folder: Path, listener: 
             with content, targets[name].open("wb") as target:
                 copyfileobj(content, target)
             left.discard(name)
-    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, RuntimeError) as error:
+        # the last one is zipfile's word for a password or a kind of compression that it does not know
         raise _unusable_error(archive, f"it cannot be unpacked ({error})") from None
     if left:
         raise _unusable_error(archive, f"it has no plain file {', '.join(sorted(left))}")

@@ -107,6 +107,11 @@ class Suite(_Strict):
             raise ValueError("needs [[comparisons]] or the names of built-in suites in `includes`")
         if self.comparisons and not self.seeds:
             raise ValueError("needs `seeds`, such as seeds = [0, 1, 2]")
+        if not self.comparisons and (self.seeds or self.protocol != Protocol()):
+            raise ValueError(
+                "`seeds` and [protocol] are those of the suite's own [[comparisons]], of which there are none; the "
+                "suites in `includes` keep theirs. Leave them out, or copy such a suite: `augbench list suites NAME`"
+            )
         return self
 
     def at_level(self, level: LevelName | None) -> "Suite":

@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 import torch
 
-from augbench.bench.dataset import ImageData
+from augbench.bench.catalogues import datasets
+from augbench.bench.dataset import ImageData, Split
 from augbench.bench.errors import UserError
 from augbench.bench.files import make_folder, write_text
 from augbench.bench.probe import KINDS, PolicyDraws, ProbeKind, accuracies
 from augbench.bench.run_folder import RunFolder, RunState, run_folders
-from augbench.bench.spec import Component, RunSpec, canonical_json
+from augbench.bench.spec import Component, RunSpec, canonical_json, dataset_component
 from augbench.bench.trained import TrainedNetwork, finished_spec, load_network
 from augbench.bench.worker import load_dataset
 from augbench.results.figures import write_figure
@@ -21,8 +22,9 @@ from augbench.results.figures.probe import probe_figure
 from augbench.results.frame import KEYS
 from augbench.results.labels import RunLabels, label_runs, method_rank, same_run_key
 
-COLUMNS = (*KEYS, "dataset", "kind", "value", "draws", "accuracy", "test_images")
-"""Columns of the frame and of its CSV files: `accuracy` in [0, 1] at `value`, averaged over `draws` test-time draws."""
+COLUMNS = (*KEYS, "dataset", "test_dataset", "kind", "value", "draws", "accuracy", "test_images")
+"""Columns of the frame and of its CSV files: `accuracy` in [0, 1] at `value`, averaged over `draws` test-time draws,
+on the test images of `test_dataset`; `dataset` is what the run was trained on."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def probe_runs(
     draws: int,
     data_root: Path,
     device: torch.device,
+    on: str | None = None,
     after_each: Callable[[], object] = lambda: None,
 ) -> pd.DataFrame:
     """Measure the accuracy of runs on transformed test images.
@@ -122,27 +125,52 @@ def probe_runs(
         draws: Test-time draws from a run's own policy; 0 for none. Methods without a policy have none.
         data_root: Folder of downloaded data sets.
         device: Where to compute.
+        on: Name of the data set whose test images are transformed; None for each run's own. Images that were turned
+            by uniform angles before have the same law after one more turn, so that no network seems to mind.
         after_each: Called after each value of each run.
 
     Returns:
         A row for each run, kind and value, in this order, with `COLUMNS`.
 
     Raises:
-        UserError: If a trained network or a data set is missing or damaged.
+        UserError: If a trained network or a data set is missing or damaged, or the images of `on` are of another kind.
     """
-    load = _LastDataset(device)
+    load, load_other = _LastDataset(device), _LastDataset(device)
     rows: list[dict[str, Any]] = []
     for run in runs:
         trained = load_network(run.folder, data_root, device, load)
+        test_dataset, test = run.labels.dataset, trained.data.test
+        if on is not None:
+            other = _other_dataset(run.spec.dataset, on)
+            test_dataset, test = other.label, _fitting(run, trained.data, other, load_other(other, data_root))
         policy_draws = _policy_draws(trained, draws)
         for name, asked in values.items():
-            found = accuracies(trained.network, trained.data.test, KINDS[name], asked, policy_draws, after_each)
+            found = accuracies(trained.network, test, KINDS[name], asked, policy_draws, after_each)
             count = policy_draws.count if policy_draws else 0
-            common = _keys(run) | {"kind": name, "draws": count, "test_images": len(trained.data.test)}
+            common = _keys(run) | {"test_dataset": test_dataset, "kind": name, "draws": count, "test_images": len(test)}
             rows += [
                 common | {"value": value, "accuracy": accuracy} for value, accuracy in zip(asked, found, strict=True)
             ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _other_dataset(own: Component, name: str) -> Component:
+    """Identify another data set, with those of a run's options that it has too."""
+    known = datasets().get(name).options_type.model_fields
+    return dataset_component(name, {key: own.all_settings[key] for key in own.all_settings if key in known}, "--on")
+
+
+def _fitting(run: FinishedRun, own: ImageData, other: Component, data: ImageData) -> Split:
+    """Test images of another data set, which have to be of the kind that a run's network takes."""
+    wanted, found = (
+        f"{one.channels} × {one.image_size} × {one.image_size} values and {one.classes} classes" for one in (own, data)
+    )
+    if wanted != found:
+        raise UserError(
+            f"The network in {run.folder.path} is for images of {wanted}; those of {other.label} have {found}. Choose "
+            "another data set with --on, or leave it out, and give only runs that fit."
+        )
+    return data.test
 
 
 def _policy_draws(trained: TrainedNetwork, draws: int) -> PolicyDraws | None:
@@ -167,11 +195,12 @@ def summarise_probe(frame: pd.DataFrame, kind: ProbeKind, asked: Sequence[float]
     Returns:
         A row for each comparison and label, in the order of `frame`: `comparison`, `label`, `seeds`, and of the mean
         over the seeds `identity`, `mean` and `worst` over the values asked for, all in [0, 1], and `worst_value`.
+        Values that are the same transform, such as −180° and 180°, count once.
     """
     rows = []
     for (comparison, label), group in frame[frame["kind"] == kind.name].groupby(["comparison", "label"], sort=False):
         by_value = group.groupby("value")["accuracy"].mean()
-        counted = by_value[list(asked)]
+        counted = by_value[kind.different(asked)]
         rows.append(
             {
                 "comparison": comparison,

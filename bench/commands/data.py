@@ -17,10 +17,10 @@ from augbench.bench.array_folder import DamagedDataError, check_arrays, read_man
 from augbench.bench.catalogues import dataset_and_options, datasets
 from augbench.bench.commands.options import DEFAULT_DATA, Data, data_folder
 from augbench.bench.dataset import DatasetOptions, DatasetSource
-from augbench.bench.downloads import Listener, disk_errors, megabytes
+from augbench.bench.downloads import Listener, Published, disk_errors, megabytes
 from augbench.bench.errors import UserError
 from augbench.bench.prepared import FOLDER, NotPreparedError, PreparedSource
-from augbench.bench.source_files import Supply
+from augbench.bench.source_files import MissingFilesError, Supply
 from augbench.bench.suite import load_suite
 
 app = typer.Typer(help="Prepare data sets once, which may download them, and verify them.", no_args_is_help=True)
@@ -45,10 +45,17 @@ def prepare(
         raise UserError("Name the data sets to prepare, or give --suite. `augbench list datasets` shows all.")
     with _listening(console) as listener:
         supply = Supply(data_folder(data), given, offline, listener)
+        missing: list[Published] = []
         for source in sources.values():
-            folder = source.prepare(supply)
+            try:
+                folder = source.prepare(supply)
+            except MissingFilesError as error:
+                missing += error.files
+                continue
             said = f"ready in {folder}" if folder else "nothing to prepare: it comes with a package"
             console.print(f"{source.name}: {said}", markup=False, highlight=False, soft_wrap=True)
+        if missing:  # of all data sets at once, so that one goes only once to where there is a network
+            raise MissingFilesError(missing, supply)
 
 
 def _named(names: list[str]) -> dict[str, DatasetSource]:

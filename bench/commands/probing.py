@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from augbench.bench.catalogues import datasets
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, placement
 from augbench.bench.environment import choose_device
 from augbench.bench.errors import UserError, one_of, shortened
@@ -40,6 +41,13 @@ def probe(
         ),
     ] = None,
     draws: Annotated[int, typer.Option(help="Test-time draws from each run's own policy; 0 for none.")] = 0,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="Data set whose test images are transformed, such as mnist for runs on rotmnist, whose own are turned "
+            "already. Default: each run's own."
+        ),
+    ] = None,
     data: Data = DEFAULT_DATA,
     device: Device = "auto",
 ) -> None:
@@ -47,6 +55,8 @@ def probe(
     asked = _asked(kind, values or [])
     if not 0 <= draws <= MOST_DRAWS:
         raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
+    if on is not None:
+        datasets().get(on)
     where = placement(1, device, data)
     from augbench.results.probes import finished_runs, probe_runs, summarise_probe, write_probe
 
@@ -61,10 +71,11 @@ def probe(
             draws=draws,
             data_root=where.data,
             device=choose_device(device),
+            on=on,
             after_each=lambda: progress.advance(task),
         )
     for name, taken in asked.items():
-        for table in _tables(summarise_probe(frame, KINDS[name], taken), KINDS[name], draws):
+        for table in _tables(summarise_probe(frame, KINDS[name], taken), KINDS[name], draws, on):
             console.print(table)
         for path in write_probe(frame[(frame["kind"] == name) & frame["value"].isin(taken)], KINDS[name], out):
             typer.echo(str(path))
@@ -131,6 +142,8 @@ def _numbers(part: str, text: str, kind: ProbeKind) -> list[float]:
     first, last, step = ends
     if not (step.is_finite() and step > 0 and first <= last):
         raise _unreadable(text, f"{shortened(part)!r} does not rise from its first number to its second")
+    if step > last - first:  # it may even be too large to be multiplied
+        return [float(first)]
     if (last - first) > step * MOST_VALUES:
         raise _too_many(text)
     return [float(first + index * step) for index in range(int((last - first) / step) + 1)]
@@ -157,12 +170,13 @@ def _progress(console: Console, total: int) -> Iterator[tuple[Progress, TaskID]]
         yield progress, progress.add_task("transforms", total=total)
 
 
-def _tables(summary: "pd.DataFrame", kind: ProbeKind, draws: int) -> Iterator[Table]:
+def _tables(summary: "pd.DataFrame", kind: ProbeKind, draws: int, on: str | None) -> Iterator[Table]:
     """Accuracies in percent: a table for each data set, a row for each learner."""
     sign = "°" if kind.unit == "degrees" else ""
-    averaged = f", averaged over {draws} test-time draws where there is a policy" if draws else ""
+    details = f", averaged over {draws} test-time draws where there is a policy" if draws else ""
+    details += f", on the test images of {on}" if on else ""
     for comparison, rows in summary.groupby("comparison", sort=False):
-        table = Table(title=f"{escape(str(comparison))}, {kind.name}: accuracy (%){averaged}", title_justify="left")
+        table = Table(title=f"{escape(str(comparison))}, {kind.name}: accuracy (%){details}", title_justify="left")
         table.add_column("method", overflow="fold")
         for heading in ("seeds", "at identity", "mean", "worst", "at"):
             table.add_column(heading, justify="right")

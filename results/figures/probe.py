@@ -39,7 +39,8 @@ _MANY_OCTAVES = 4
 def probe_figure(frame: pd.DataFrame, kind: ProbeKind) -> Figure:
     """Draw accuracy (%) against the parameter of a transform, a panel for each data set, a line for each method.
 
-    Thick lines are means over seeds, thin ones single seeds. A note says how many test-time draws there were.
+    Thick lines are means over seeds, thin ones single seeds. A note says how many test-time draws there were, and of
+    which data set the test images are where that is not the run's own.
 
     Args:
         frame: Of one kind, from `probe_runs` in `results/probes.py`.
@@ -103,7 +104,16 @@ def _set_values(axes: Axes, kind: ProbeKind, values: Sequence[float]) -> None:
 
 
 def _notes(frame: pd.DataFrame) -> list[str]:
-    """Say what was averaged over, where there were test-time draws."""
+    """Say whose test images they are, where they are others, and what was averaged over, where there were draws."""
+    return [*_notes_of_images(frame), *_notes_of_draws(frame)]
+
+
+def _notes_of_images(frame: pd.DataFrame) -> list[str]:
+    others = frame.loc[frame["test_dataset"] != frame["dataset"], "test_dataset"].unique()
+    return [f"Test images of {', '.join(others)}."] if len(others) else []
+
+
+def _notes_of_draws(frame: pd.DataFrame) -> list[str]:
     draws = frame["draws"].max()
     if not draws:
         return []

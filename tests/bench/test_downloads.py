@@ -149,6 +149,20 @@ def test_another_file_is_thrown_away(server: Any, tmp_path: Path) -> None:
     assert not partial(tmp_path).exists()
 
 
+@pytest.mark.parametrize("url", ["no address", "example.org/letters.gz", "nothing://example.org/x"])
+def test_what_is_no_address_is_explained(url: str, server: Any, tmp_path: Path) -> None:
+    assert url in error_of(published(url), tmp_path)
+    assert download(published(url, server.url(NAME)), tmp_path, Listener()).read_bytes() == CONTENT
+
+
+def test_what_is_longer_than_the_file_is_not_received_to_its_end(server: Any, tmp_path: Path) -> None:
+    (server.folder / NAME).write_bytes(CONTENT * 1000)  # 10 MB
+    listener = Remembering()
+    with pytest.raises(UserError, match="instead of 10240"):
+        download(published(server.url(NAME)), tmp_path, listener)
+    assert max(done for _, done, _ in listener.heard) <= len(CONTENT) + downloads.PIECE
+
+
 def test_a_silent_server_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "NETWORK_TIMEOUT", 0.1)
     monkeypatch.setenv("no_proxy", "127.0.0.1")

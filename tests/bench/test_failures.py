@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 import torch
 
+from augbench.bench import worker
+from augbench.bench.dataset import ImageData
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.method import Method
+from augbench.bench.prepared import NotPreparedError
 from augbench.bench.run_folder import BusyError, RunFolder, RunState
-from augbench.bench.spec import RunSpec
+from augbench.bench.spec import Component, RunSpec
 from augbench.bench.training import Trainer
 from augbench.bench.worker import StopSignal, execute
+from augbench.datasets.mnist import Mnist
 
 pytestmark = pytest.mark.usefixtures("few_digits")
 
@@ -178,3 +182,24 @@ def test_a_full_disk_leaves_a_run_that_can_go_on(
     assert "No space left on device" in folder.read_status()["reason"]
     assert execute(folder, placement, stop) is RunState.DONE
     assert "goes on from step 7" in folder.log.read_text()
+
+
+def test_a_run_goes_on_when_its_data_are_there_again(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(component: Component, root: Path) -> ImageData:
+        raise NotPreparedError([Mnist()], root)
+
+    folder = make_folder(make_spec())
+    execute(folder, placement, stop_after(3))
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "load_dataset", gone)
+        assert execute(folder, placement, stop) is RunState.KILLED
+    assert "augbench data prepare mnist" in folder.read_status()["reason"]
+    assert execute(folder, placement, stop) is RunState.DONE
+    assert "attempt 3 goes on from step " in folder.log.read_text()

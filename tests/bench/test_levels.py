@@ -114,6 +114,11 @@ def test_smoke_leaves_data_sets_alone_that_have_no_option_for_fewer_images() -> 
     assert budgets().levels[LevelName.SMOKE].options("mnist5k", {}) == {}
 
 
+@pytest.mark.parametrize(("own", "left"), [(None, 1000), (200, 200), (5000, 1000)])
+def test_smoke_leaves_no_more_images_than_a_suite_does(own: int | None, left: int) -> None:
+    assert budgets().levels[LevelName.SMOKE].options("cifar10", {"train_images": own}) == {"train_images": left}
+
+
 def test_the_whole_comparison_holds_every_run_of_its_parts_once_seed_by_seed() -> None:
     whole = specs_of("paper")
     parts = [spec.identity for name in PAPER_SUITES for spec in specs_of(name)]
@@ -189,6 +194,12 @@ def test_mistakes_with_levels_are_explained(old: str, new: str, words: list[str]
 def test_a_suite_with_nothing_to_run_is_explained() -> None:
     with pytest.raises(UserError, match=r"needs \[\[comparisons\]\] or the names of built-in suites"):
         parse_suite('name = "a"\ntitle = "a"\nseeds = [0]', "mine.toml")
+
+
+@pytest.mark.parametrize("line", ["seeds = [0]", "[protocol]\ntest_time_draws = [2]"])
+def test_what_would_not_reach_the_suites_that_are_included_is_explained(line: str) -> None:
+    with pytest.raises(UserError, match=r"the suites in `includes` keep theirs"):
+        parse_suite(f'name = "a"\ntitle = "a"\nincludes = ["paper-svhn"]\n{line}', "mine.toml")
 
 
 @pytest.mark.parametrize("name", ["demo", "own"])

@@ -19,7 +19,7 @@ from augbench.bench import prepared
 from augbench.bench.array_folder import MANIFEST, DamagedDataError
 from augbench.bench.dataset import ImageData, Split, split_off_validation
 from augbench.bench.downloads import Published
-from augbench.bench.errors import UserError
+from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.prepared import Arrays, NotPreparedError, PreparedOptions, PreparedSource
 from augbench.bench.source_files import SourceFile, Supply
 
@@ -278,6 +278,23 @@ def test_a_file_that_is_missing_is_found_by_load(name: str, root: Path) -> None:
     assert name in error_of(load, root, kind=DamagedDataError)
 
 
+def test_a_manifest_that_lacks_an_array_is_found(root: Path) -> None:
+    folder = Small().prepare(Supply(root))
+    manifest = json.loads((folder / MANIFEST).read_text())
+    del manifest["arrays"]["test_labels"]
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    assert "does not have all arrays" in error_of(load, root, kind=DamagedDataError)
+    Small().prepare(Supply(root))
+    assert load(root).classes == 3
+
+
+@pytest.mark.parametrize("harm", [shutil.rmtree, lambda folder: (folder / MANIFEST).unlink()])
+def test_a_run_whose_data_are_gone_can_go_on_later(harm: Callable[[Path], Any], root: Path) -> None:
+    """For such errors a run is killed and keeps its checkpoint; a failed one starts from the beginning."""
+    harm(Small().prepare(Supply(root)))
+    error_of(load, root, kind=CannotGoOnError)
+
+
 # What goes wrong while preparing
 
 
@@ -343,6 +360,22 @@ def test_what_dead_processes_have_left_is_cleared_away(root: Path) -> None:
         (folder / "result").mkdir(parents=True)
     Small().prepare(Supply(root))
     assert [folder.exists() for folder in left] == [False, True]  # the other belongs to another data set
+
+
+def test_what_cannot_be_cleared_away_does_no_harm(root: Path) -> None:
+    (root / "prepared").mkdir()
+    (root / "prepared" / ".small.abc.tmp").touch()  # no folder, which is as hard to delete as somebody else's
+    Small().prepare(Supply(root))
+    assert load(root).classes == 3
+
+
+def test_the_group_of_a_shared_folder_can_take_the_lock(root: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        Small().prepare(Supply(root))
+    finally:
+        os.umask(before)
+    assert (root / "prepared" / ".small.lock").stat().st_mode & 0o777 == 0o664
 
 
 def test_the_lock_of_another_data_set_is_not_waited_for(root: Path) -> None:

@@ -227,6 +227,15 @@ def test_what_cannot_be_unpacked_is_explained(content: bytes, name: str, root: P
     assert all(word in text for word in (str(root / name), "cannot be used", "Delete it"))
 
 
+def test_an_archive_with_a_password_is_explained(root: Path) -> None:
+    packed = bytearray(zipped(MEMBERS))
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        packed[packed.find(header) + flags] |= 1
+    (root / "letters.zip").write_bytes(packed)
+    text = error_of(root, sources(bytes(packed), "letters.zip"))
+    assert all(word in text for word in ("cannot be used", "password", "Delete it"))
+
+
 def test_a_member_with_another_content_is_explained(root: Path) -> None:
     packed = tar(MEMBERS | {"letters/b": b"other"})
     (root / ARCHIVE).write_bytes(packed)
@@ -250,6 +259,23 @@ def test_a_file_that_cannot_be_read_is_named(root: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Path, "is_file", refuse)  # permissions would not stop root
     text = error_of(root, sources())
     assert all(word in text for word in (str(root / "letters/a"), "Permission denied", "Change its permissions"))
+
+
+def test_one_paragraph_names_all_files_that_are_missing(root: Path) -> None:
+    one, other = (SourceFile(f"letters/{n}", md5(FIRST), Published(f"letters/{n}", md5(FIRST), 1, (n,))) for n in "ab")
+    text = error_of(root, (one, other))
+    assert text.startswith("2 published files are not in place: ")
+    assert all(text.count(str(root / file.path)) == 1 for file in (one, other))
+    (root / one.path).write_bytes(FIRST)
+    assert error_of(root, (one, other)).startswith(f"1 published file is not in place: {root / other.path} (md5 ")
+
+
+def test_unpacked_files_of_unknown_md5_do_not_stand_for_their_archive(root: Path) -> None:
+    for path, content in MEMBERS.items():
+        (root / path).write_bytes(content)
+    unknown = sources(known=False)
+    assert Supply(root).missing(unknown) == [unknown[0].published]
+    assert str(root / ARCHIVE) in error_of(root, unknown)
 
 
 def test_missing_files_are_those_that_lie_neither_packed_nor_unpacked(root: Path) -> None:

@@ -180,6 +180,15 @@ def test_a_missing_file_is_downloaded(file_server: Any, augbench: CommandLine, t
     assert len(file_server.asked) == 2
 
 
+def test_all_missing_files_are_named_at_once_and_the_rest_is_prepared(
+    plugin: Path, root: Path, augbench: CommandLine
+) -> None:
+    outcome = augbench("--plugin", plugin, "data", "prepare", "cifar10", "made-up", "svhn", "--offline")
+    places = [str(root / name) for name in ("cifar-10-python.tar.gz", "train_32x32.mat", "test_32x32.mat")]
+    assert fails(outcome, "3 published files are not in place", *places, "--from FOLDER")
+    assert f"made-up: ready in {root}" in outcome[2]
+
+
 def test_files_from_another_folder(plugin: Path, augbench: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     command = ("--plugin", plugin, "data", "prepare", "made-up", "--from", tmp_path / "stick")

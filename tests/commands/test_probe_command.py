@@ -7,16 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from augbench.bench.commands.probing import MOST_VALUES, read_values
 from augbench.bench.errors import UserError
+from augbench.bench.evaluation import predict
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.probe import KINDS
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
+from augbench.bench.trained import load_network
 from augbench.bench.worker import StopSignal, execute
+from augbench.datasets.digits import DigitOptions
+from augbench.datasets.mnist5k import RotMnist5k
 
 CommandLine = Callable[..., tuple[int, str, str]]
 MakeSpec = Callable[..., RunSpec]
@@ -108,6 +113,24 @@ def test_draws_are_those_that_were_recorded(out: Path, tmp_path: Path, augbench:
     assert float(scale["accuracy"]) == pytest.approx(recorded["scale"]["2"]["accuracy"]["values"][0])
 
 
+def test_images_of_another_data_set(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
+    to, run = tmp_path / "probes", next((out / "runs").glob("scale_*"))
+    options = ("--values", "0,90", "--device", "cpu", "--on")
+    code, text, _ = augbench("probe", run, "--out", to, *options, "rotmnist5k")
+    assert code == 0
+    assert "on the test images of rotmnist5k" in " ".join(text.split())
+    trained = load_network(RunFolder(run), tmp_path, torch.device("cpu"))
+    turned = RotMnist5k().load(DigitOptions(size=14), tmp_path).test
+    expected = (predict(trained.network, turned.images).argmax(-1) == turned.labels).float().mean().item()
+    found = rows(to / "probe-rotation.csv")
+    assert float(found[0]["accuracy"]) == pytest.approx(expected, abs=0.011)  # an image may sit on the fence
+    assert expected != pytest.approx(result(out, run.name)["metrics"]["0"]["accuracy"]["mean"], abs=0.02)
+    label = "(size=14)"
+    assert [(row["dataset"], row["test_dataset"]) for row in found] == [(f"mnist5k {label}", f"rotmnist5k {label}")] * 2
+    said = one_paragraph(augbench("probe", run, "--out", to, *options, "planted"))
+    assert "for images of 1 × 14 × 14 values and 10 classes; those of planted have 1 × 28 × 28 values" in said
+
+
 def test_a_run_that_is_given_twice_counts_once(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
     to = tmp_path / "probes"
     run = next((out / "runs").glob("scale_*"))
@@ -145,6 +168,7 @@ def one_paragraph(outcome: tuple[int, str, str]) -> str:
         (("--values", "0:90:0.01"), "are more than 1000"),
         (("--kind", "scale", "--kind", "rotation", "--values", "1"), "once for each --kind"),
         (("--draws", "-1"), "--draws must be from 0 to 1024, not -1"),
+        (("--on", "rotmnits"), "no data set 'rotmnits'. Did you mean 'rotmnist'?"),
         (("--device", "cuda:9"), "no device 'cuda:9'"),
     ],
 )
@@ -187,6 +211,7 @@ def test_ranges_have_exact_steps_and_both_ends(first: int, step: int, count: int
 def test_values_are_sorted_and_counted_once() -> None:
     assert read_values("90, 0:30:10,10,-5", KINDS["rotation"]) == [-5, 0, 10, 20, 30, 90]
     assert len(read_values("0:99.9:0.1", KINDS["rotation"])) == MOST_VALUES
+    assert read_values("10:20:1e999999", KINDS["rotation"]) == [10]
 
 
 @pytest.mark.parametrize("text", ["0:99.9:0.1,100", "0:1:1e-9", "0:1:1e-400"])

@@ -23,7 +23,7 @@ def frame(kind: str, curves: dict[tuple[str, str, int], dict[float, float]], dra
     rows = []
     for (comparison, method, seed), curve in curves.items():
         keys = dict(zip(KEYS, (f"{comparison}-{method}-{seed}", comparison, method, method, seed), strict=True))
-        common = keys | {"dataset": comparison, "kind": kind, "test_images": 10}
+        common = keys | {"dataset": comparison, "test_dataset": comparison, "kind": kind, "test_images": 10}
         common["draws"] = 0 if method == "none" else draws
         rows += [common | {"value": value, "accuracy": accuracy} for value, accuracy in curve.items()]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -113,6 +113,13 @@ def test_draws_are_said_and_who_has_none() -> None:
     )
 
 
+def test_whose_test_images_they_are_is_said_where_they_are_others() -> None:
+    own = frame("rotation", CURVES)
+    assert "Test images" not in texts(probe_figure(own, KINDS["rotation"]))
+    said = texts(probe_figure(own.assign(test_dataset="letters"), KINDS["rotation"]))
+    assert "Test images of letters." in said
+
+
 def test_the_summary_is_of_the_values_that_were_asked_for() -> None:
     summary = summarise_probe(frame("rotation", CURVES), KINDS["rotation"], [-90, 90])
     numbers = ["seeds", "identity", "mean", "worst"]
@@ -121,6 +128,14 @@ def test_the_summary_is_of_the_values_that_were_asked_for() -> None:
     assert [none[name] for name in numbers] == pytest.approx([2, 0.95, 0.3, 0.3])
     assert [scale[name] for name in [*numbers, "worst_value"]] == pytest.approx([1, 0.8, 0.8, 0.7, -90])
     assert (letters["comparison"], letters["worst_value"]) == ("letters", -90)
+
+
+def test_one_transform_counts_once_in_the_mean() -> None:
+    curve = {("digits", "none", 0): {-180: 0.2, 0: 0.8, 180: 0.2}}
+    (circle,) = summarise_probe(frame("rotation", curve), KINDS["rotation"], [-180, 0, 180]).to_dict("records")
+    assert (circle["mean"], circle["worst_value"]) == (pytest.approx(0.5), -180)
+    (line,) = summarise_probe(frame("x-shear", curve), KINDS["x-shear"], [-180, 0, 180]).to_dict("records")
+    assert line["mean"] == pytest.approx(0.4)
 
 
 def test_files_repeat(tmp_path: Path) -> None:

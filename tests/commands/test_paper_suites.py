@@ -1,0 +1,75 @@
+"""The paper's suites from the command line, on real photographs, at the level `smoke`."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from augbench.bench.run_folder import RunFolder, run_folders
+from augbench.bench.suite import built_in_suites
+
+CommandLine = Callable[..., tuple[int, str, str]]
+Outcome = Callable[[RunFolder], dict[str, Any]]
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """Leave two methods and one seed of the paper's comparison on CIFAR-10."""
+    text = built_in_suites()["paper-cifar10"].replace("seeds = [0, 1, 2, 3, 4]", "seeds = [0]")
+    dropped = ("none", "augerino+flips", "faster-aa", "trivialaugment", "dada")
+    lines = [line for line in text.splitlines() if not any(f'"{name}"' in line for name in dropped)]
+    path = tmp_path / "some.toml"
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.mark.slow
+def test_a_smoke_run_is_finite_and_repeats_bit_for_bit(
+    suite: Path, prepared_root: Path, tmp_path: Path, augbench: CommandLine, outcome: Outcome
+) -> None:
+    ended = []
+    for out in (tmp_path / "first", tmp_path / "second"):
+        code, _, errors = augbench(
+            "run",
+            suite,
+            "--budget",
+            "smoke",
+            "--out",
+            out,
+            "--data",
+            prepared_root,
+            "--device",
+            "cpu",
+            "--workers",
+            "1",
+        )
+        assert code == 0, errors
+        ended.append({folder.path.name: outcome(folder) for folder in run_folders(out)})
+    assert ended[0] == ended[1]
+    assert {name.split("_")[0] for name in ended[0]} == {"fast-aa", "scale"}
+    for run in ended[0].values():
+        values = [value for metric in run["result"]["metrics"]["0"].values() for value in metric["values"]]
+        assert all(map(math.isfinite, values))
+        assert run["result"]["train_images"] == 1000
+
+
+def test_what_is_missing_is_said_for_all_data_sets_at_once(tmp_path: Path, augbench: CommandLine) -> None:
+    code, _, errors = augbench("run", "paper", "--budget", "smoke", "--out", tmp_path / "out", "--data", tmp_path)
+    assert code == 2
+    assert f"`augbench data prepare mnist rotmnist cifar10 cifar100 svhn --data {tmp_path}`" in errors
+    assert not list((tmp_path / "out").glob("runs/*"))
+
+
+def test_budgets_have_cards_and_levels_show_in_a_plan(tmp_path: Path, augbench: CommandLine) -> None:
+    _, text, _ = augbench("list", "budgets", "cifar10/wrn-28-10")
+    assert 'budget: { epochs = 200, batch_size = 64, optimizer = "sgd"' in text
+    _, text, _ = augbench("list", "budgets", "smoke")
+    assert 'network = "tiny"' in text
+    code, text, _ = augbench("plan", "paper-svhn", "--budget", "quick", "--out", tmp_path / "out")
+    assert code == 0
+    assert "25 runs: 25 planned" in text
+    code, _, errors = augbench("plan", "demo", "--budget", "quick", "--out", tmp_path / "out")
+    assert code == 2
+    assert "'demo' has a budget of its own" in errors
