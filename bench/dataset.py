@@ -213,6 +213,25 @@ def split_off_validation(train: Split, share: float, seed: int) -> tuple[Split, 
     return train.subset((~held_out).nonzero()[:, 0]), train.subset(held_out.nonzero()[:, 0])
 
 
-def class_balanced_subset(split: Split, count: int, seed: int) -> Split:
-    """Choose about `count` images, class shares kept; all of them where there are no more."""
-    return split if count >= len(split) else split_off_validation(split, count / len(split), seed)[1]
+def class_balanced_subset(labels: Tensor, count: int, seed: int) -> Tensor:
+    """Choose exactly `count` images, class shares kept as closely as whole numbers allow (largest remainders).
+
+    Args:
+        labels: (N,).
+        count: Number of images, at most N.
+        seed: Seed of the choice.
+
+    Returns:
+        Indices of the chosen images, rising; (count,).
+    """
+    random = np.random.RandomState(seed)  # the one NumPy generator whose stream is frozen
+    known = labels.cpu().numpy()
+    classes, sizes = np.unique(known, return_counts=True)
+    wanted = sizes * count / len(known)
+    taken = np.floor(wanted).astype(int)
+    taken[np.argsort(taken - wanted, kind="stable")[: count - taken.sum()]] += 1
+    chosen = [
+        random.permutation(np.flatnonzero(known == label))[:number]
+        for label, number in zip(classes, taken, strict=True)
+    ]
+    return torch.from_numpy(np.sort(np.concatenate(chosen))).to(labels.device)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -224,8 +223,7 @@ def _with_train_images(name: str, data: ImageData, count: int) -> ImageData:
             f"train_images = {count} does not fit the data set {name!r}, which has {len(data.train)} training images "
             f"of {data.classes} classes. Choose a number from {data.classes} to {len(data.train)}, or leave it out."
         )
-    numbered = Split(torch.arange(len(data.train)), data.train.labels)
-    chosen = class_balanced_subset(numbered, count, SUBSET_SEED).images
+    chosen = class_balanced_subset(data.train.labels, count, SUBSET_SEED)
     held_out = None if data.held_out is None else data.held_out[chosen]
     return replace(data, train=data.train.subset(chosen), held_out=held_out)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from augbench.bench import dataset
-from augbench.bench.dataset import ImageData, Split, class_shares_mask, grey_level_counts
+from augbench.bench.dataset import ImageData, Split, class_balanced_subset, class_shares_mask, grey_level_counts
 
 
 def image_data(images: torch.Tensor, labels: torch.Tensor, held_out: torch.Tensor | None = None) -> ImageData:
@@ -45,3 +45,15 @@ def test_validation_images_are_a_fifth_of_each_class_or_what_the_publishers_hold
     data = image_data(images, labels, published)
     assert torch.equal(data.validation_mask(), published)
     assert torch.equal(data.to(torch.device("cpu")).validation_mask(), published)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.data())
+def test_a_balanced_subset_has_exactly_as_many_images_as_asked_for(labels: list[int], data: st.DataObject) -> None:
+    known = torch.tensor(labels)
+    count = data.draw(st.integers(1, len(labels)))
+    chosen = class_balanced_subset(known, count, seed=3)
+    assert chosen.tolist() == sorted(set(chosen.tolist()))
+    assert len(chosen) == count
+    for label in set(labels):
+        assert abs(int((known[chosen] == label).sum()) - count * labels.count(label) / len(labels)) < 1
+    assert torch.equal(class_balanced_subset(known, count, seed=3), chosen)

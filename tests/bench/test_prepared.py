@@ -143,11 +143,12 @@ def test_what_is_prepared_needs_no_permission_to_write(root: Path) -> None:
     assert ".small.lock cannot be read or written" in error_of(Small().prepare, Supply(root))
 
 
-@pytest.mark.parametrize("count", [3, 12, 30, 60])
-def test_training_images_are_chosen_with_class_shares_kept(count: int, root: Path) -> None:
+@pytest.mark.parametrize(
+    ("count", "shares"), [(3, [1, 1, 1]), (7, [1, 2, 4]), (12, [2, 4, 6]), (30, [5, 10, 15]), (60, [10, 20, 30])]
+)
+def test_training_images_are_chosen_with_class_shares_kept(count: int, shares: list[int], root: Path) -> None:
     Small().prepare(Supply(root))
     whole, data = load(root), load(root, train_images=count)
-    shares = [round(count * share / 60) for share in (10, 20, 30)]
     assert data.train.labels.bincount().tolist() == shares
     assert torch.equal(data.test.images, whole.test.images)
     assert data.held_out is not None
