@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from augbench.bench.catalogues import NetworkName, datasets, methods
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import Budget, Protocol
 
 
@@ -21,6 +21,18 @@ class LevelName(StrEnum):
     PAPER = "paper"
     QUICK = "quick"
     SMOKE = "smoke"
+
+
+def level_named(name: str | None) -> LevelName | None:
+    """Look a level up.
+
+    Raises:
+        UserError: If there is none of that name.
+    """
+    if name is None or name in set(LevelName):
+        return None if name is None else LevelName(name)
+    unknown = one_of("level", name, [level.value for level in LevelName])
+    raise UserError(f"--budget: {unknown} `augbench list budgets` describes them.")
 
 
 class _Stored(BaseModel):
@@ -51,6 +63,8 @@ class Level(_Stored):
     Attributes:
         title: One line for lists.
         share_of_epochs: Share of the paper's epochs, of which at least one is left.
+        epochs: Their number, in place of a share.
+        seeds: Seeds that are left at most, the first ones.
         factors: By method, by hyperparameter: what its value is multiplied with; whole numbers stay so, and at least 1.
         network: The network to train instead of the comparison's own.
         train_images: Training images that are left at most, where a data set has an option of that name.
@@ -61,6 +75,8 @@ class Level(_Stored):
 
     title: str
     share_of_epochs: float = 1.0
+    epochs: int | None = None
+    seeds: int | None = None
     factors: dict[str, dict[str, float]] = {}
     network: NetworkName | None = None
     train_images: int | None = None
@@ -70,7 +86,8 @@ class Level(_Stored):
 
     def budget(self, paper: Budget) -> Budget:
         """Shorten a budget of the paper."""
-        return paper.model_copy(update={"epochs": max(1, round(self.share_of_epochs * paper.epochs))})
+        epochs = self.epochs or max(1, round(self.share_of_epochs * paper.epochs))
+        return paper.model_copy(update={"epochs": epochs})
 
     def decisions(self, protocol: Protocol) -> Protocol:
         """Replace decisions of the protocol."""

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, EEXIST, ENOSPC, ENOTDIR
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -250,7 +250,9 @@ def disk_errors(path: Path) -> Iterator[None]:
                 f"The disk of {path} is full: {error.strerror}. Free some space or choose a folder on another disk "
                 "with --data, then give the same command again; it goes on from what is there."
             ) from None
+        in_the_way = error.errno in (EEXIST, ENOTDIR)
+        first = "Move away the file that is in the place of a folder" if in_the_way else "Change its permissions"
         raise CannotGoOnError(
-            f"{where} cannot be read or written: {error.strerror or error}. Change its permissions or choose another "
-            "folder with --data, then give the same command again."
+            f"{where} cannot be read or written: {error.strerror or error}. {first} or choose another folder with "
+            "--data, then give the same command again."
         ) from None

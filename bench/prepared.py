@@ -249,14 +249,14 @@ class NotPreparedError(CannotGoOnError):
         needed = [file for source in self.sources for file in Supply(self.root).missing(source.sources())]
         files = [f"{file.name} (md5 {file.md5}) as {self.root / file.path}" for file in dict.fromkeys(needed)]
         without = (
-            f"Without a network here, first put {', '.join(files)}, or all of them into one folder that you give with "
-            "--from FOLDER."
+            f"Without a network here, that needs {', '.join(files)}, or all of them in one folder, given to it "
+            "with --from FOLDER."
             if files
             else "The files that this needs are there."
         )
         return (
             f"{sets} {'are' if many else 'is'} not prepared in {self.root}.{self._other_versions()} Prepare "
-            f"{'them' if many else 'it'} once: `{command}`. {without} Then give the same command again."
+            f"{'them' if many else 'it'} once: `{command}`. {without} After that, give the present command again."
         )
 
     def _other_versions(self) -> str:

@@ -116,7 +116,7 @@ class Supply:
         places = [self.root / path]
         if self.given is not None:
             places += [self.given / path, self.given / Path(path).name]
-        return [place for place in places if place.is_file()]
+        return [place for place in dict.fromkeys(places) if place.is_file()]
 
     def _lying(self, source: SourceFile) -> Path | None:
         """Path of a source file that lies unpacked and is right."""

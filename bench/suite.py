@@ -74,6 +74,11 @@ class Comparison(_Strict):
         """Return the comparison with another level of the paper's budgets, or as it is for None."""
         return self.model_copy(update={"level": level}) if level else self
 
+    def leaves_out(self, rank: int) -> bool:
+        """Whether its level has no run with the suite's seed in this place, counted from 0."""
+        most = budgets().levels[self.level].seeds if self.level else None
+        return most is not None and rank >= most
+
     def _paper_budget(self, dataset: str, level: Level) -> Budget:
         budget = level.budget(budgets().paper(dataset, self.network))
         return budget.model_copy(update={"baseline_copies": self.baseline_copies} if self.baseline_copies else {})
@@ -141,6 +146,8 @@ class Suite(_Strict):
         for rank, part in sorted(rows, key=lambda row: row[0]):
             for comparison in part.comparisons:
                 leveled = comparison.at_level(self._level)
+                if leveled.leaves_out(rank):
+                    continue
                 for spec in leveled.specs(part.seeds[rank], part.protocol, f"suite {part.name!r}"):
                     specs[spec.identity] = spec
         return tuple(specs.values())

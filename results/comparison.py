@@ -122,7 +122,8 @@ def comparison_table(runs: Runs) -> Table:
     for _, group in finished.groupby("comparison", sort=False):
         by_label = group.groupby("label", sort=False)
         digits = accuracy_digits(group)
-        rows += _mark_best([_row(runs, group, inside, columns, digits) for _, inside in by_label], columns, digits)
+        of_group = [_row(runs, group, inside, columns, digits) for _, inside in by_label]
+        rows += of_group if _is_trial(group) else _mark_best(of_group, columns, digits)
     notes, definitions = run_notes(runs, finished), _definitions(finished, columns)
     return Table("comparison", "Comparison of augmentation learners", notes, definitions, columns, tuple(rows))
 
@@ -149,7 +150,7 @@ def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]
 
 
 def _with(draws: int) -> str:
-    return f", {draws} draws" if draws else ""
+    return f", {draws} draw{'s' if draws > 1 else ''}" if draws else ""
 
 
 def _row(runs: Runs, group: pd.DataFrame, inside: pd.DataFrame, columns: Sequence[Column], digits: int) -> Row:
@@ -264,6 +265,7 @@ def run_notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
     groups = [(str(name), group) for name, group in finished.groupby("comparison", sort=False)]
     counts = pd.Series([group.groupby("label")["seed"].nunique().max() for _, group in groups])
     return (
+        *_trials(groups),
         *_descriptions(groups),
         *_deviation(counts),
         *_settings(finished),
@@ -271,6 +273,19 @@ def run_notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
         *_several_codes(finished),
         *_left_out(runs),
     )
+
+
+def _is_trial(group: pd.DataFrame) -> bool:
+    """Whether networks were trained for a single epoch, as at the level `smoke`."""
+    return str(group["budget"].iloc[0]).startswith("1 epoch")
+
+
+def _trials(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:
+    """Say of which runs the accuracies are not to be taken for results."""
+    names = [name for name, group in groups if _is_trial(group)]
+    if not names:
+        return []
+    return [f"{' and '.join(names)}: trained for one epoch, to see whether everything runs; accuracies mean nothing."]
 
 
 def _deviation(counts: "pd.Series[int]") -> list[str]:
@@ -301,8 +316,9 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
     draws = [str(column.draws) for column in columns if column.metric == "accuracy" and column.draws]
     bins, repeats = _numbers(finished["calibration_bins"]), _numbers(finished["test_time_repeats"])
     with_draws = (
-        f" With {' or '.join(draws)} draws: class probabilities averaged over so many test-time draws from the "
-        f"method's policy, mean of {repeats} repeats; {NOTHING} for methods without a policy to draw from."
+        f" With {' or '.join(draws)} draw{'' if draws == ['1'] else 's'}: class probabilities averaged over so many "
+        f"test-time draws from the method's policy, mean of {repeats} repeats; {NOTHING} for methods "
+        "without a policy to draw from."
     )
     phases = ", ".join(column.heading.removesuffix(" (s)") for column in columns if column.unit == "seconds")
     return (

@@ -43,19 +43,26 @@ def prepare(
     sources = _named(names or []) | _of_suite(suite)
     if not sources:
         raise UserError("Name the data sets to prepare, or give --suite. `augbench list datasets` shows all.")
-    with _listening(console) as listener:
-        supply = Supply(data_folder(data), given, offline, listener)
-        missing: list[Published] = []
-        for source in sources.values():
-            try:
-                folder = source.prepare(supply)
-            except MissingFilesError as error:
-                missing += error.files
-                continue
-            said = f"ready in {folder}" if folder else "nothing to prepare: it comes with a package"
-            console.print(f"{source.name}: {said}", markup=False, highlight=False, soft_wrap=True)
-        if missing:  # of all data sets at once, so that one goes only once to where there is a network
-            raise MissingFilesError(missing, supply)
+    try:
+        with _listening(console) as listener:
+            _prepare(list(sources.values()), Supply(data_folder(data), given, offline, listener), console)
+    except KeyboardInterrupt:
+        console.print("Stopped. The same command goes on from here.")
+        raise typer.Exit(130) from None
+
+
+def _prepare(sources: list[DatasetSource], supply: Supply, console: Console) -> None:
+    missing: list[Published] = []
+    for source in sources:
+        try:
+            folder = source.prepare(supply)
+        except MissingFilesError as error:
+            missing += error.files
+            continue
+        said = f"ready in {folder}" if folder else "nothing to prepare: it comes with a package"
+        console.print(f"{source.name}: {said}", markup=False, highlight=False, soft_wrap=True)
+    if missing:  # of all data sets at once, so that one goes only once to where there is a network
+        raise MissingFilesError(missing, supply)
 
 
 def _named(names: list[str]) -> dict[str, DatasetSource]:
@@ -180,7 +187,13 @@ def _prepared(names: list[str] | None, root: Path) -> list[PreparedSource]:
     kinds = [entry.target for entry in datasets() if issubclass(entry.target, PreparedSource)]
     found = [source for source in (kind() for kind in kinds) if source.folder(root).exists()]
     if not found:
-        raise UserError(f"Nothing is prepared in {root / FOLDER}. Prepare a data set: `augbench data prepare NAME`.")
+        strange = sorted(path.name for path in (root / FOLDER).glob("[!.]*-v*"))
+        of_others = (
+            f" {', '.join(strange)} belong to no data set that is known: is a --plugin missing?" if strange else ""
+        )
+        raise UserError(
+            f"Nothing is prepared in {root / FOLDER}.{of_others} Prepare a data set: `augbench data prepare NAME`."
+        )
     return found
 
 

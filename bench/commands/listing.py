@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from augbench.bench.budgets import budgets
+from augbench.bench.budgets import Level, PaperBudget, budgets
 from augbench.bench.catalogues import datasets, methods, networks
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.launchers.launcher import launchers
+from augbench.bench.protocol import Budget
 from augbench.bench.registry import IN_A_FILE_OF_YOUR_OWN, Catalogue
 from augbench.bench.suite import built_in_suites, parse_suite
 
@@ -46,7 +47,7 @@ def list_registered(
         typer.echo(json.dumps(list(cards.values()) if name is None else cards[name], indent=1, ensure_ascii=False))
     elif name is None:
         _print_overview(cards, broken)
-    elif kind is Kind.SUITES:
+    elif "toml" in cards[name]:
         typer.echo(cards[name]["toml"], nl=False)  # the text alone, to be copied into a file
     else:
         _print_card(cards[name])
@@ -95,17 +96,28 @@ def _suite_card(name: str, text: str) -> dict[str, Any]:
 def _budget_cards() -> dict[str, dict[str, Any]]:
     """Cards of the levels, then of the paper's budget for each data set and network."""
     known = budgets()
-    cards: dict[str, dict[str, Any]] = {}
-    for name, level in known.levels.items():
-        changes = level.model_dump(mode="json", exclude_defaults=True, exclude={"title"})
-        lines = tuple(f"{key} = {json.dumps(value)}" for key, value in changes.items())
-        cards[name] = {"name": name, "title": level.title, "changes": lines}
-    for entry in known.papers:
-        for dataset in entry.datasets:
-            table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in entry.paper.model_dump().items())
-            card = {"name": f"{dataset}/{entry.network}", "title": entry.stated, "decided": entry.decided}
-            cards[card["name"]] = card | {"budget": f"{{ {table} }}"}
-    return cards
+    cards = [_level_card(name, level) for name, level in known.levels.items()]
+    cards += [_paper_card(dataset, entry) for entry in known.papers for dataset in entry.datasets]
+    return {card["name"]: card for card in cards}
+
+
+def _level_card(name: str, level: Level) -> dict[str, Any]:
+    changes = level.model_dump(mode="json", exclude_defaults=True, exclude={"title"})
+    lines = tuple(f"{key} = {json.dumps(value)}" for key, value in changes.items())
+    return {"name": name, "title": level.title, "changes": lines}
+
+
+def _paper_card(dataset: str, entry: PaperBudget) -> dict[str, Any]:
+    table = entry.paper.model_dump(exclude={"momentum"} if entry.paper.optimizer == "adam" else None)
+    lines = [f"# stated by the paper: {entry.stated}", f"# decided: {entry.decided}", "[comparisons.budget]"]
+    lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    text = "\n".join(lines) + "\n"
+    return {"name": f"{dataset}/{entry.network}", "title": _in_brief(entry.paper), "toml": text}
+
+
+def _in_brief(budget: Budget) -> str:
+    optimizer = f"{budget.optimizer}, rate {budget.learning_rate:g}, {budget.schedule}"
+    return f"{optimizer}; {budget.epochs} epochs, batches of {budget.batch_size}"
 
 
 def _print_overview(cards: dict[str, dict[str, Any]], broken: list[str]) -> None:

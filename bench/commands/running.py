@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from augbench.bench.budgets import LevelName
+from augbench.bench.budgets import level_named
 from augbench.bench.changed_plugins import changed_plugins
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, RetryFailed, Workers, placement
 from augbench.bench.commands.progress import launch_progress
@@ -25,8 +25,10 @@ from augbench.bench.suite import Suite, load_suite
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a built-in suite or path of a .toml file.")]
 BudgetLevel = Annotated[
-    LevelName | None,
-    typer.Option("--budget", help="Another level of the paper's budgets: see `augbench list budgets`."),
+    str | None,
+    typer.Option(
+        "--budget", metavar="LEVEL", help="paper, quick or smoke, for suites of the paper: see `augbench list budgets`."
+    ),
 ]
 Out = Annotated[Path, typer.Option(help="Output folder; runs go to OUT/runs.")]
 
@@ -38,7 +40,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show every run of a suite with its state."""
-    planned = make_plan(load_suite(suite).at_level(budget), out)
+    planned = make_plan(load_suite(suite).at_level(level_named(budget)), out)
     _tell_of_changed_plugins(planned)
     if as_json:
         typer.echo(json.dumps([_as_json(run) for run in planned.runs], indent=1))
@@ -66,7 +68,7 @@ def run(
 ) -> None:
     """Execute every run of a suite that has no result yet; the same command again goes on where it was."""
     where = placement(workers, device, data)
-    ended = execute(load_suite(suite).at_level(budget), out, launcher, where, retry_failed=retry_failed)
+    ended = execute(load_suite(suite).at_level(level_named(budget)), out, launcher, where, retry_failed=retry_failed)
     raise_unfinished(ended)
     typer.echo(f"`augbench tables --from {out} --out DIR` and `augbench figures --from {out} --out DIR` show them.")
 

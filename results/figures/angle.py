@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from augbench.bench.errors import UserError
 from augbench.results.figures.style import (
+    FEW,
     ONE_COLUMN,
     TITLE_SIZE,
     TWO_COLUMNS,
@@ -70,6 +71,8 @@ def draw_angles(axes: Axes, runs: Runs, comparison: str, room: float) -> None:
             for _, of_seed in of_method.groupby("seed"):
                 axes.plot(of_seed["degrees"], 100 * of_seed["accuracy"], color=look.colour, linewidth=0.5, alpha=0.45)
         mean = of_method.groupby("degrees")["accuracy"].mean()
-        axes.plot(mean.index, 100 * mean, color=look.colour, linestyle=look.dashes, label=str(label))
+        (line,) = axes.plot(mean.index, 100 * mean, color=look.colour, linestyle=look.dashes, label=str(label))
+        if len(mean) <= FEW:
+            line.set(marker=look.marker, markerfacecolor=look.inside)
     axes.set_title(wrap_text(comparison, room, TITLE_SIZE))
     angle_axis(axes)

@@ -10,6 +10,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, Multi
 from augbench.bench.probe import ProbeKind
 from augbench.results.figures.angle import BESIDE_PANEL
 from augbench.results.figures.style import (
+    FEW,
     ONE_COLUMN,
     TITLE_SIZE,
     TWO_COLUMNS,
@@ -71,17 +72,17 @@ def probe_figure(frame: pd.DataFrame, kind: ProbeKind) -> Figure:
 
 
 def _draw_curves(axes: Axes, frame: pd.DataFrame, looks: dict[str, Look]) -> None:
-    """Draw one panel: a line for each seed and one for their mean, for each method; single values as markers."""
-    single = frame["value"].nunique() == 1
+    """Draw one panel: a line for each seed and one for their mean, for each method; few values as markers, too."""
+    count = frame["value"].nunique()
     for label, of_method in frame.groupby("label", sort=False):
         look = looks[str(label)]
         if of_method["seed"].nunique() > 1:
             for _, of_seed in of_method.groupby("seed"):
                 points = of_seed["value"], 100 * of_seed["accuracy"]
-                axes.plot(*points, color=look.colour, linewidth=0.5, alpha=0.45, marker="_" if single else "")
+                axes.plot(*points, color=look.colour, linewidth=0.5, alpha=0.45, marker="_" if count == 1 else "")
         mean = of_method.groupby("value")["accuracy"].mean()
         (line,) = axes.plot(mean.index, 100 * mean, color=look.colour, linestyle=look.dashes, label=str(label))
-        if single:
+        if count <= FEW:
             line.set(marker=look.marker, markerfacecolor=look.inside)
 
 

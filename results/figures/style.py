@@ -95,6 +95,10 @@ _BLOCK_LOOKS: Mapping[str, tuple[int | Colour, int]] = {
 }
 
 
+FEW = 9
+"""Values on the horizontal axis, up to which a line has markers, so that nobody takes what is between for measured."""
+
+
 @dataclass(frozen=True)
 class Look:
     """How one thing is drawn in every figure: colour in RGB, dashes and marker of matplotlib, filled or hollow."""

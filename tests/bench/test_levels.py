@@ -101,7 +101,12 @@ def test_factors_multiply_what_a_suite_says_and_keep_whole_numbers_whole() -> No
 
 def test_smoke_is_a_moment_for_every_learner_of_the_paper() -> None:
     for name in PAPER_SUITES:
-        for spec in specs_of(name, LevelName.SMOKE):
+        specs = specs_of(name, LevelName.SMOKE)
+        assert {(spec.dataset.name, spec.method.name) for spec in specs} == {
+            (spec.dataset.name, spec.method.name) for spec in specs_of(name)
+        }
+        for spec in specs:
+            assert spec.seed == 0
             assert (spec.budget.epochs, spec.network.name) == (1, "tiny")
             assert spec.dataset.settings["train_images"] == 1000
             assert spec.protocol.test_time_draws == (1,)

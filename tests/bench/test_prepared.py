@@ -188,7 +188,14 @@ def test_a_data_set_that_is_not_prepared_is_explained(root: Path) -> None:
     for call in (Small().load, Small().check):
         text = error_of(call, PreparedOptions(), root, kind=NotPreparedError)
         command = f"`augbench data prepare small --data {root}`"
-        words = [command, "small.bin", md5(CONTENT), str(root / "small.bin"), "--from FOLDER", "same command again"]
+        words = [
+            command,
+            "small.bin",
+            md5(CONTENT),
+            str(root / "small.bin"),
+            "--from FOLDER",
+            "give the present command again",
+        ]
         assert all(word in text for word in words)
     assert list(root.iterdir()) == []
 

@@ -1,12 +1,16 @@
 """The paper's suites from the command line, on real photographs, at the level `smoke`."""
 
+import json
 import math
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from augbench.bench.budgets import budgets
+from augbench.bench.protocol import Budget
 from augbench.bench.run_folder import RunFolder, run_folders
 from augbench.bench.suite import built_in_suites
 
@@ -64,12 +68,19 @@ def test_what_is_missing_is_said_for_all_data_sets_at_once(tmp_path: Path, augbe
 
 def test_budgets_have_cards_and_levels_show_in_a_plan(tmp_path: Path, augbench: CommandLine) -> None:
     _, text, _ = augbench("list", "budgets", "cifar10/wrn-28-10")
-    assert 'budget: { epochs = 200, batch_size = 64, optimizer = "sgd"' in text
+    table = tomllib.loads(text)["comparisons"]["budget"]
+    assert Budget.model_validate(table) == budgets().paper("cifar10", "wrn-28-10")
+    _, text, _ = augbench("list", "budgets", "--json")
+    titles = {card["name"]: card["title"] for card in json.loads(text)}
+    assert titles["rotmnist/smallnet"] == "adam, rate 0.02, cosine; 300 epochs, batches of 128"
     _, text, _ = augbench("list", "budgets", "smoke")
     assert 'network = "tiny"' in text
     code, text, _ = augbench("plan", "paper-svhn", "--budget", "quick", "--out", tmp_path / "out")
     assert code == 0
     assert "25 runs: 25 planned" in text
+    code, _, errors = augbench("plan", "paper-svhn", "--budget", "quik", "--out", tmp_path / "out")
+    assert code == 2
+    assert "--budget: There is no level 'quik'. Did you mean 'quick'?" in errors
     code, _, errors = augbench("plan", "demo", "--budget", "quick", "--out", tmp_path / "out")
     assert code == 2
     assert "'demo' has a budget of its own" in errors

@@ -203,3 +203,13 @@ def test_of_many_missing_runs_a_few_are_named(tmp_path: Path, write_run: WriteRu
     (note,) = [note for note in comparison_table(load_runs(tmp_path)).notes if note.startswith("Runs that are not")]
     assert note.count("learner-") == 6
     assert note.endswith("learner-5 on mnist5k (size=14), 3 more).")
+
+
+def test_one_epoch_is_no_result(write_run: WriteRun, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        write_run("none", seed=seed, epochs=1)
+        write_run("scale", seed=seed, epochs=1)
+    table = comparison_table(load_runs(tmp_path))
+    assert table.notes[0].endswith("trained for one epoch, to see whether everything runs; accuracies mean nothing.")
+    assert not any(cell.best for row in table.rows for cell in row.cells)
+    assert not any("mean nothing" in note for note in table.notes[1:])

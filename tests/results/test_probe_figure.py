@@ -14,6 +14,7 @@ from matplotlib.text import Text
 
 from augbench.bench.probe import KINDS
 from augbench.results.figures.probe import probe_figure
+from augbench.results.figures.style import FEW
 from augbench.results.frame import KEYS
 from augbench.results.probes import COLUMNS, summarise_probe, write_probe
 
@@ -100,9 +101,11 @@ def test_axes_fit_the_values(kind: str, values: Iterable[float], scale: str, exp
         assert found == pytest.approx(expected)
 
 
-def test_a_single_value_is_a_marker() -> None:
-    assert line(one_curve("scale", [2]), "none").get_marker() == "o"
-    assert line(one_curve("scale", [1, 2]), "none").get_marker() == "None"
+def test_few_values_have_markers() -> None:
+    for count in (1, 2, FEW):
+        assert line(one_curve("scale", [1 + index / 10 for index in range(count)]), "none").get_marker() == "o"
+    many = [1 + index / 10 for index in range(FEW + 1)]
+    assert line(one_curve("scale", many), "none").get_marker() == "None"
 
 
 def test_draws_are_said_and_who_has_none() -> None:
