@@ -55,6 +55,8 @@ class ImageData:
         planted: Law of the transforms that every image went through once, where it is known.
         held_out: Which training images the publishers of the data set hold out for validation, where they say so;
             (N,) bool.
+        upright_test: The test images as they were before the data set turned or otherwise transformed each of them,
+            where it did.
     """
 
     train: Split
@@ -63,6 +65,16 @@ class ImageData:
     provenance: str
     planted: PlantedLaw | None = None
     held_out: Tensor | None = None
+    upright_test: Split | None = None
+
+    @property
+    def probe_images(self) -> Split:
+        """Test images for probes, which transform all of them alike.
+
+        Images that were turned by every angle before look the same after one more turn, so that no network would seem
+        to mind: those from before are taken.
+        """
+        return self.test if self.upright_test is None else self.upright_test
 
     @property
     def image_size(self) -> int:
@@ -93,7 +105,10 @@ class ImageData:
     def to(self, device: torch.device) -> "ImageData":
         """Return the data set on a device."""
         held_out = None if self.held_out is None else self.held_out.to(device)
-        return replace(self, train=self.train.to(device), test=self.test.to(device), held_out=held_out)
+        upright = None if self.upright_test is None else self.upright_test.to(device)
+        return replace(
+            self, train=self.train.to(device), test=self.test.to(device), held_out=held_out, upright_test=upright
+        )
 
 
 def grey_level_counts(images: Tensor) -> Tensor:

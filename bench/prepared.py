@@ -44,6 +44,7 @@ class Arrays:
         test_images: uint8; (M, C, H, W).
         test_labels: int64; (M,).
         held_out: Which training images the publishers hold out for validation, if they do; bool; (N,).
+        upright_test_images: Test images before the data set transformed them, if it does; uint8; (M, C, H, W).
     """
 
     train_images: NDArray[np.uint8]
@@ -51,6 +52,7 @@ class Arrays:
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.int64]
     held_out: NDArray[np.bool_] | None = None
+    upright_test_images: NDArray[np.uint8] | None = None
 
     def by_name(self) -> dict[str, NDArray[np.generic]]:
         """Return the arrays that there are."""
@@ -58,11 +60,12 @@ class Arrays:
 
     def fit(self, classes: int) -> bool:
         """Whether types and shapes are the right ones and all labels are below `classes`."""
-        held_out = self.held_out
+        held_out, upright = self.held_out, self.upright_test_images
         return (
             _fit(self.train_images, self.train_labels, classes)
             and _fit(self.test_images, self.test_labels, classes)
             and (held_out is None or (held_out.dtype == bool and held_out.shape == self.train_labels.shape))
+            and (upright is None or (upright.dtype == np.uint8 and upright.shape == self.test_images.shape))
         )
 
 
@@ -181,7 +184,10 @@ class PreparedSource(DatasetSource):
             arrays = map_arrays(folder, manifest)
         train = Split(arrays["train_images"], arrays["train_labels"])
         test = Split(arrays["test_images"], arrays["test_labels"])
-        whole = ImageData(train, test, self.classes, manifest.provenance, held_out=arrays.get("held_out"))
+        before = arrays.get("upright_test_images")
+        upright = None if before is None else Split(before, test.labels)
+        held_out = arrays.get("held_out")
+        whole = ImageData(train, test, self.classes, manifest.provenance, held_out=held_out, upright_test=upright)
         return self.apply(options, whole)
 
     def apply(self, options: DatasetOptions, data: ImageData) -> ImageData:

@@ -175,7 +175,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     policy = trainer.method.test_policy()
     predictions = evaluate(trainer.network, policy, test, spec.protocol, spec.seed, cost)
     execution.stop.check()
-    probe = rotation_probe(trainer.network, test, spec.protocol.probe_angles, cost)
+    probe = rotation_probe(trainer.network, trainer.data.probe_images, spec.protocol.probe_angles, cost)
     with atomic_write(folder.predictions) as file:
         np.savez_compressed(file, **predictions.arrays())  # type: ignore[arg-type]
     state = {"identity": spec.identity, "network": trainer.network.state_dict()}

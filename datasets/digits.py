@@ -37,8 +37,13 @@ class PreparedDigits(PreparedSource):
         """Choose training images and shrink all."""
         data = super().apply(options, data)
         size = PreparedDigitOptions.model_validate(options.model_dump()).size
-        train, test = (Split(shrink(split.images, size), split.labels) for split in (data.train, data.test))
-        return replace(data, train=train, test=test)
+        train, test = (_shrunk(split, size) for split in (data.train, data.test))
+        upright = None if data.upright_test is None else _shrunk(data.upright_test, size)
+        return replace(data, train=train, test=test, upright_test=upright)
+
+
+def _shrunk(split: Split, size: int) -> Split:
+    return Split(shrink(split.images, size), split.labels)
 
 
 def rotation_angles(count: int) -> NDArray[np.float64]:

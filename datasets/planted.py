@@ -82,6 +82,7 @@ class Planted(DatasetSource):
     """
 
     title = "another data set, each image transformed once by a known law"
+    version = 2  # probes turn the images as they were before
     options_type = PlantedOptions
 
     def load(self, options: DatasetOptions, root: Path) -> ImageData:
@@ -92,8 +93,10 @@ class Planted(DatasetSource):
         _check_size(data, options)
         random = np.random.RandomState(PLANTING_SEED)  # the one NumPy generator whose stream is frozen
         train, test = (_plant(split, law, random, options.shrink) for split in (data.train, data.test))
+        before = data.probe_images
+        upright = Split(shrink(before.images, data.image_size // options.shrink), before.labels)
         provenance = f"{data.provenance}; planted: {law.label}"
-        return replace(data, train=train, test=test, provenance=provenance, planted=law)
+        return replace(data, train=train, test=test, provenance=provenance, planted=law, upright_test=upright)
 
     def base(self, options: DatasetOptions) -> tuple[DatasetSource, DatasetOptions]:
         """Return the data set beneath."""

@@ -41,6 +41,7 @@ class RotMnist(PreparedDigits):
             digits.train_labels,
             _turned(digits.test_images, test),
             digits.test_labels,
+            upright_test_images=digits.test_images,
         )
 
 

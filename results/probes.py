@@ -125,8 +125,8 @@ def probe_runs(
         draws: Test-time draws from a run's own policy; 0 for none. Methods without a policy have none.
         data_root: Folder of downloaded data sets.
         device: Where to compute.
-        on: Name of the data set whose test images are transformed; None for each run's own. Images that were turned
-            by uniform angles before have the same law after one more turn, so that no network seems to mind.
+        on: Name of the data set whose test images are transformed, as they are; None for each run's own, as they were
+            before their data set turned or otherwise transformed each of them.
         after_each: Called after each value of each run.
 
     Returns:
@@ -139,7 +139,7 @@ def probe_runs(
     rows: list[dict[str, Any]] = []
     for run in runs:
         trained = load_network(run.folder, data_root, device, load)
-        test_dataset, test = run.labels.dataset, trained.data.test
+        test_dataset, test = run.labels.dataset, trained.data.probe_images
         if on is not None:
             other = _other_dataset(run.spec.dataset, on)
             test_dataset, test = other.label, _fitting(run, trained.data, other, load_other(other, data_root))

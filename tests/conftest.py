@@ -45,7 +45,9 @@ def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def load_few(self: Mnist5k, options: DatasetOptions, root: Path) -> ImageData:
         digits = load(self, options, root)
-        return replace(digits, train=_every_tenth(digits.train), test=_every_tenth(digits.test))
+        upright = None if digits.upright_test is None else _every_tenth(digits.upright_test)
+        train, test = _every_tenth(digits.train), _every_tenth(digits.test)
+        return replace(digits, train=train, test=test, upright_test=upright)
 
     monkeypatch.setattr(Mnist5k, "load", load_few)
 

@@ -44,8 +44,8 @@ def probe(
     on: Annotated[
         str | None,
         typer.Option(
-            help="Data set whose test images are transformed, such as mnist for runs on rotmnist, whose own are turned "
-            "already. Default: each run's own."
+            help="Data set whose test images are transformed. Default: each run's own, as they were before a data set "
+            "such as rotmnist turned them."
         ),
     ] = None,
     data: Data = DEFAULT_DATA,

@@ -1,5 +1,7 @@
 """Statistics and splits of a data set."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -45,6 +47,14 @@ def test_validation_images_are_a_fifth_of_each_class_or_what_the_publishers_hold
     data = image_data(images, labels, published)
     assert torch.equal(data.validation_mask(), published)
     assert torch.equal(data.to(torch.device("cpu")).validation_mask(), published)
+
+
+def test_probes_see_the_test_images_or_what_they_were_before() -> None:
+    data = image_data(torch.zeros(4, 1, 2, 2, dtype=torch.uint8), torch.arange(4))
+    assert data.probe_images is data.test
+    before = Split(torch.ones(4, 1, 2, 2, dtype=torch.uint8), torch.arange(4))
+    moved = replace(data, upright_test=before).to(torch.device("cpu"))
+    assert torch.equal(moved.probe_images.images, before.images)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.data())

@@ -17,11 +17,11 @@ from augbench.bench.evaluation import predict
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.probe import KINDS
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec
+from augbench.bench.spec import RunSpec, dataset_component
 from augbench.bench.trained import load_network
 from augbench.bench.worker import StopSignal, execute
 from augbench.datasets.digits import DigitOptions
-from augbench.datasets.mnist5k import RotMnist5k
+from augbench.datasets.mnist5k import Mnist5k, RotMnist5k
 
 CommandLine = Callable[..., tuple[int, str, str]]
 MakeSpec = Callable[..., RunSpec]
@@ -230,3 +230,21 @@ def test_any_text_is_read_or_explained(text: str) -> None:
     else:
         assert found
         assert all(kind.lowest <= value <= kind.highest for value in found)
+
+
+def test_networks_of_turned_digits_are_probed_on_upright_ones(
+    few_digits: None, make_spec: MakeSpec, tmp_path: Path, placement: Placement, stop: StopSignal, augbench: CommandLine
+) -> None:
+    spec = make_spec("none").model_copy(update={"dataset": dataset_component("rotmnist5k", {"size": 14}, "a test")})
+    folder = written(tmp_path / "out", spec)
+    assert execute(folder, placement, stop) is RunState.DONE
+    trained = load_network(folder, tmp_path, torch.device("cpu"))
+    upright = Mnist5k().load(DigitOptions(size=14), tmp_path).test
+    expected = (predict(trained.network, upright.images).argmax(-1) == upright.labels).float().mean().item()
+    recorded = result(tmp_path / "out", folder.path.name)
+    at_60 = dict(zip(*recorded["rotation_probe"].values(), strict=True))[-60.0]
+    code, _, _ = augbench("probe", folder.path, "--out", tmp_path / "to", "--values=-60,0", "--device", "cpu")
+    turned, plain = (float(row["accuracy"]) for row in rows(tmp_path / "to" / "probe-rotation.csv"))
+    assert code == 0
+    assert (turned, plain) == (at_60, expected)
+    assert plain != recorded["metrics"]["0"]["accuracy"]["mean"]

@@ -144,6 +144,9 @@ def test_each_image_is_turned_by_its_own_angle_of_one_stream(arrays: Arrays, roo
         assert (found[index : index + 1] - expected).abs().max() < 0.6  # rounding to whole grey levels
     assert torch.equal(turned.train.labels, upright.train.labels)
     assert torch.equal(turned.test.labels, upright.test.labels)
+    assert torch.equal(turned.probe_images.images, upright.test.images)
+    small = [load(source, root, size=14) for source in (Mnist(), RotMnist())]
+    assert torch.equal(small[1].probe_images.images, small[0].test.images)
 
 
 def test_turning_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,6 +150,16 @@ def test_turned_digits_are_the_same_at_every_load(turned_digits: ImageData, digi
     assert not torch.equal(again.test.images, digits.test.images)
 
 
+@pytest.mark.parametrize("size", [28, 14])
+def test_probes_see_the_test_digits_as_they_were_before(size: int) -> None:
+    options = DigitOptions.model_validate({"size": size})
+    upright, turned = Mnist5k().load(options, Path()), RotMnist5k().load(options, Path())
+    assert upright.upright_test is None
+    assert upright.probe_images is upright.test
+    assert torch.equal(turned.probe_images.images, upright.test.images)
+    assert torch.equal(turned.probe_images.labels, turned.test.labels)
+
+
 def test_turned_digits_are_turned_at_full_size_and_then_shrunk(turned_digits: ImageData) -> None:
     small = RotMnist5k().load(DigitOptions(size=14), Path())
     assert torch.equal(small.test.images, shrink(turned_digits.test.images, 14))

@@ -143,6 +143,8 @@ def test_laws_that_differ_in_range_turn_each_image_in_proportion() -> None:
 def test_images_are_planted_at_full_size_and_then_shrunk() -> None:
     large, small = load(rotation=45.0), load(rotation=45.0, shrink=2)
     assert torch.equal(images_of(small), shrink(images_of(large), 14))
+    assert torch.equal(large.probe_images.images, load().test.images), "probes see the images as they were before"
+    assert torch.equal(small.probe_images.images, shrink(load().test.images, 14))
     assert torch.equal(small.train.labels, large.train.labels)
 
 
