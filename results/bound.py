@@ -1,7 +1,6 @@
 """The PAC-Bayes bound of SCALE (theorem 3.1 and its proof), term by term, for a finished run."""
 
 import math
-import pickle
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,15 +12,15 @@ from torch import Tensor, nn
 from augbench.bench.catalogues import methods
 from augbench.bench.errors import UserError
 from augbench.bench.randomness import generator
-from augbench.bench.run_folder import DamagedError, RunFolder, RunState
-from augbench.bench.spec import Component, RunSpec, dataset_component, method_component, network_component
+from augbench.bench.run_folder import DamagedError, RunFolder
+from augbench.bench.spec import RunSpec
+from augbench.bench.trained import THEN, finished_spec, load_trained_state
 from augbench.bench.training import Trainer, new_trainer
 from augbench.bench.worker import load_dataset
 from augbench.methods.scale import LearnedDistribution
 
 LARGEST = 1e30  # of an assumption, so that no term overflows
 CHUNK = 1000  # images in one forward pass
-THEN = "then give this command again"
 
 
 class PriorMean(StrEnum):
@@ -248,7 +247,7 @@ def pac_bayes_bound(
     trainer = new_trainer(spec, load_dataset(spec.dataset, data), device)
     initial = assumptions.prior_mean is PriorMean.INITIAL
     start = [weight.detach().clone() * initial for weight in trainer.network.parameters()]
-    _load_model(run, trainer)
+    load_trained_state(run, trainer)
     learner = cast("LearnedDistribution[Any]", trainer.method)  # as `_finished_spec` has made sure
     losses = _clipped_losses(trainer, learner, assumptions.loss_range, draws)
     measured = Measured(
@@ -268,22 +267,19 @@ def _finished_spec(run: RunFolder) -> RunSpec:
     if not _is_run_folder(run.path):
         raise UserError(f"{run.path} is no run folder. Give that of one run, OUT/runs/NAME, with OUT as in --out OUT.")
     try:
-        spec, state = run.read_spec(), run.state()
+        _check_learner(run, run.read_spec())
+        return finished_spec(run)
     except DamagedError as error:
         raise UserError(str(error).replace("give the same command again", f"run the suite again, {THEN}")) from None
-    if state is not RunState.DONE:
-        raise UserError(
-            f"The run in {run.path} is {state}, and the bound needs its trained network. Give the command that it was "
-            "launched with again, then this one."
-        )
+
+
+def _check_learner(run: RunFolder, spec: RunSpec) -> None:
     if not issubclass(methods().get(spec.method.name), LearnedDistribution):
         known = [entry.name for entry in methods() if issubclass(entry.target, LearnedDistribution)]
         raise UserError(
             f"The bound is about methods that learn (π, α) of the shared space; the run in {run.path} is of "
             f"{spec.method.name!r}. Give a run of one of these: {', '.join(known)}."
         )
-    _check_versions(run, spec)
-    return spec
 
 
 def _is_run_folder(path: Path) -> bool:
@@ -291,27 +287,6 @@ def _is_run_folder(path: Path) -> bool:
         return (path / "spec.json").is_file()
     except OSError:  # a name that is too long, or a folder that may not be read
         return False
-
-
-def _check_versions(run: RunFolder, spec: RunSpec) -> None:
-    """Make sure that what is rebuilt here is what was trained."""
-    where = f"the run in {run.path}"
-    here = (
-        method_component(spec.method.name, spec.method.all_settings, where),
-        dataset_component(spec.dataset.name, spec.dataset.all_settings, where),
-        network_component(spec.network.name),
-    )
-    for then, now in zip((spec.method, spec.dataset, spec.network), here, strict=True):
-        if (then.version, then.checksum) != (now.version, now.checksum):
-            raise UserError(
-                f"The run in {run.path} was made with {_with_version(then)}; this augbench has {_with_version(now)}. "
-                "Use the augbench that made it, or run the suite again with this one."
-            )
-
-
-def _with_version(component: Component) -> str:
-    files = f" (files {component.checksum})" if component.checksum else ""
-    return f"{component.name!r} of version {component.version}{files}"
 
 
 def _prior(spec: RunSpec) -> float:
@@ -323,21 +298,6 @@ def _prior(spec: RunSpec) -> float:
             "--prior 0.01, which is SCALE's."
         )
     return prior
-
-
-def _load_model(run: RunFolder, trainer: Trainer) -> None:
-    """Load the trained weights and the learned distribution."""
-    try:
-        state = torch.load(run.model, map_location="cpu", weights_only=True)
-        if state["identity"] != trainer.spec.identity:
-            raise ValueError("it belongs to another run")
-        trainer.network.load_state_dict(state["network"])
-        trainer.method.load_state_dict(state["method"])
-    except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:
-        raise UserError(
-            f"{run.model} is missing or damaged ({type(error).__name__}). Move the folder away or delete it, run the "
-            f"suite again, {THEN}; the other runs are not affected."
-        ) from None
 
 
 @torch.no_grad()

@@ -117,7 +117,8 @@ def test_a_damaged_model(damage: bytes | None, finished: Callable[..., RunFolder
     folder.model.unlink()
     if damage is not None:
         folder.model.write_bytes(damage)
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), "model.pt is missing or damaged")
+    what = "model.pt is missing" if damage is None else "model.pt is damaged"
+    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), what)
 
 
 @pytest.mark.parametrize("file", ["spec.json", "result.json"])
@@ -139,4 +140,4 @@ def test_the_help_names_both_ends_of_the_loss_range(augbench: CommandLine) -> No
 def test_a_model_of_another_run(finished: Callable[..., RunFolder], augbench: CommandLine) -> None:
     folder, other = finished("scale"), finished("scale", copies=2)
     folder.model.write_bytes(other.model.read_bytes())
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), "model.pt is missing or damaged")
+    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), "model.pt belongs to another run")
