@@ -24,15 +24,17 @@ class LevelName(StrEnum):
 
 
 def level_named(name: str | None) -> LevelName | None:
-    """Look a level up.
+    """Look a level up; None is none.
 
     Raises:
         UserError: If there is none of that name.
     """
-    if name is None or name in set(LevelName):
-        return None if name is None else LevelName(name)
-    unknown = one_of("level", name, [level.value for level in LevelName])
-    raise UserError(f"--budget: {unknown} `augbench list budgets` describes them.")
+    if name is None:
+        return None
+    levels = [level.value for level in LevelName]
+    if name not in levels:
+        raise UserError(f"--budget: {one_of('level', name, levels)} `augbench list budgets` describes them.")
+    return LevelName(name)
 
 
 class _Stored(BaseModel):

@@ -75,7 +75,7 @@ def _fit(images: NDArray[np.uint8], labels: NDArray[np.int64], classes: int) -> 
     return bool(types and shapes and 0 <= labels.min() <= labels.max() < classes)
 
 
-REQUIRED = {entry.name for entry in fields(Arrays) if entry.default is MISSING}
+REQUIRED = frozenset(entry.name for entry in fields(Arrays) if entry.default is MISSING)
 """Names of the arrays that every data set has."""
 
 
@@ -93,9 +93,11 @@ class PreparedSource(DatasetSource):
     Attributes:
         classes: Number of classes.
         checksum: That of the source files, `combined_md5(sources())`, written out so that it costs no import.
+        required: Names of the arrays without which a folder counts as damaged.
     """
 
     classes: ClassVar[int]
+    required: ClassVar[frozenset[str]] = REQUIRED
     options_type: ClassVar[type[DatasetOptions]] = PreparedOptions
 
     @classmethod
@@ -218,7 +220,7 @@ class PreparedSource(DatasetSource):
         manifest = read_manifest(folder)
         if (manifest.name, manifest.version, manifest.checksum) != (self.name, self.version, self.checksum):
             raise DamagedDataError(folder, f"{MANIFEST} is that of another data set or version")
-        if not manifest.arrays.keys() >= REQUIRED:
+        if not manifest.arrays.keys() >= self.required:
             raise DamagedDataError(folder, f"{MANIFEST} does not have all arrays")
         return manifest
 

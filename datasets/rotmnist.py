@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from augbench.bench.prepared import Arrays
+from augbench.bench.prepared import REQUIRED, Arrays
 from augbench.bench.registry import register
 from augbench.bench.source_files import SourceFile
 from augbench.datasets.digits import PreparedDigits, rotation_angles, turn
@@ -25,6 +25,7 @@ class RotMnist(PreparedDigits):
     title = "RotMNIST: the digits of mnist, each turned once by a seeded angle"
     checksum = "md5:f85aa589f05f099f408a1805d8a18637"  # MNIST's
     classes = 10
+    required = REQUIRED | {"upright_test_images"}  # or probes would turn digits that are turned already
 
     @classmethod
     def sources(cls) -> tuple[SourceFile, ...]:

@@ -24,7 +24,8 @@ from augbench.results.labels import RunLabels, label_runs, method_rank, same_run
 
 COLUMNS = (*KEYS, "dataset", "test_dataset", "kind", "value", "draws", "accuracy", "test_images")
 """Columns of the frame and of its CSV files: `accuracy` in [0, 1] at `value`, averaged over `draws` test-time draws,
-on the test images of `test_dataset`; `dataset` is what the run was trained on."""
+on the test images of `test_dataset`, which is `untransformed …` where they are those from before the data set
+transformed them; `dataset` is what the run was trained on."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def probe_runs(
     rows: list[dict[str, Any]] = []
     for run in runs:
         trained = load_network(run.folder, data_root, device, load)
-        test_dataset, test = run.labels.dataset, trained.data.probe_images
+        test_dataset, test = _own_images(run, trained.data)
         if on is not None:
             other = _other_dataset(run.spec.dataset, on)
             test_dataset, test = other.label, _fitting(run, trained.data, other, load_other(other, data_root))
@@ -152,6 +153,12 @@ def probe_runs(
                 common | {"value": value, "accuracy": accuracy} for value, accuracy in zip(asked, found, strict=True)
             ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _own_images(run: FinishedRun, data: ImageData) -> tuple[str, Split]:
+    """Name and images of the test images that a run is probed on where no others are asked for."""
+    name = run.labels.dataset
+    return name if data.upright_test is None else f"untransformed {name}", data.probe_images
 
 
 def _other_dataset(own: Component, name: str) -> Component:

@@ -189,7 +189,9 @@ def _prepared(names: list[str] | None, root: Path) -> list[PreparedSource]:
     if not found:
         strange = sorted(path.name for path in (root / FOLDER).glob("[!.]*-v*"))
         of_others = (
-            f" {', '.join(strange)} belong to no data set that is known: is a --plugin missing?" if strange else ""
+            f" Of no data set and version that are known here: {', '.join(strange)}. Is a --plugin missing?"
+            if strange
+            else ""
         )
         raise UserError(
             f"Nothing is prepared in {root / FOLDER}.{of_others} Prepare a data set: `augbench data prepare NAME`."

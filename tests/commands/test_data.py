@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from augbench.bench.prepared import PreparedSource
 from augbench.bench.run_folder import run_folders
 
 CommandLine = Callable[..., tuple[int, str, str]]
@@ -198,6 +199,33 @@ def test_files_from_another_folder(plugin: Path, augbench: CommandLine, tmp_path
     (tmp_path / "stick" / "made-up.bin").write_bytes(CONTENT)
     assert augbench(*command)[0] == 0
     assert len(prepared(tmp_path / "data")) == 1
+
+
+def test_an_interruption_is_said_in_one_line(
+    plugin: Path, root: Path, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    command = ("--plugin", plugin, "data", "prepare", "made-up")
+    with monkeypatch.context() as patch:
+        patch.setattr(PreparedSource, "_make", interrupted)
+        assert augbench(*command) == (130, "", "Stopped. The same command goes on from here.\n")
+    assert prepared(root) == []
+    assert augbench(*command)[0] == 0
+
+
+def test_a_file_in_the_place_of_a_folder_is_to_be_moved(plugin: Path, root: Path, augbench: CommandLine) -> None:
+    (root / "prepared").write_text("mine")
+    outcome = augbench("--plugin", plugin, "data", "prepare", "made-up")
+    assert fails(outcome, "Move away the file that is in the place of a folder", str(root / "prepared"))
+    assert (root / "prepared").read_text() == "mine"
+
+
+def test_what_no_known_data_set_has_prepared_is_named(plugin: Path, root: Path, augbench: CommandLine) -> None:
+    assert augbench("--plugin", plugin, "data", "prepare", "made-up")[0] == 0
+    (folder,) = prepared(root)
+    assert fails(augbench("data", "verify"), folder, "Is a --plugin missing?")
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,15 @@ def test_networks_of_turned_digits_are_probed_on_upright_ones(
     recorded = result(tmp_path / "out", folder.path.name)
     at_60 = dict(zip(*recorded["rotation_probe"].values(), strict=True))[-60.0]
     code, _, _ = augbench("probe", folder.path, "--out", tmp_path / "to", "--values=-60,0", "--device", "cpu")
-    turned, plain = (float(row["accuracy"]) for row in rows(tmp_path / "to" / "probe-rotation.csv"))
+    found = rows(tmp_path / "to" / "probe-rotation.csv")
+    turned, plain = (float(row["accuracy"]) for row in found)
     assert code == 0
     assert (turned, plain) == (at_60, expected)
-    assert plain != recorded["metrics"]["0"]["accuracy"]["mean"]
+    assert {row["test_dataset"] for row in found} == {"untransformed rotmnist5k (size=14)"}
+    test_accuracy = recorded["metrics"]["0"]["accuracy"]["mean"]
+    assert plain != test_accuracy
+    options = ("--on", "rotmnist5k", "--values=0", "--device", "cpu")
+    assert augbench("probe", folder.path, "--out", tmp_path / "to", *options)[0] == 0
+    (as_it_is,) = rows(tmp_path / "to" / "probe-rotation.csv")
+    assert float(as_it_is["accuracy"]) == pytest.approx(test_accuracy, abs=0.011)  # an image may sit on the fence
+    assert as_it_is["test_dataset"] == "rotmnist5k (size=14)"

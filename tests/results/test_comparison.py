@@ -208,8 +208,10 @@ def test_of_many_missing_runs_a_few_are_named(tmp_path: Path, write_run: WriteRu
 def test_one_epoch_is_no_result(write_run: WriteRun, tmp_path: Path) -> None:
     for seed in (0, 1):
         write_run("none", seed=seed, epochs=1)
-        write_run("scale", seed=seed, epochs=1)
+        write_run("scale", seed=seed, epochs=1, accuracy={0: 0.9, 1: 0.9})
     table = comparison_table(load_runs(tmp_path))
+    assert "Accuracy, 1 draw (%)" in [column.heading for column in table.columns]
+    assert any("With 1 draw: class probabilities" in text for text in table.definitions)
     assert table.notes[0].endswith("trained for one epoch, to see whether everything runs; accuracies mean nothing.")
     assert not any(cell.best for row in table.rows for cell in row.cells)
     assert not any("mean nothing" in note for note in table.notes[1:])

@@ -73,6 +73,8 @@ def test_angles(runs: Runs) -> None:
         seeds = [line for line in axes.lines if str(line.get_label()).startswith("_")]
         assert len(seeds) == 6
         assert np.asarray(seeds[1].get_ydata()).tolist() == pytest.approx([70, 20, 80, 60])
+        means = [line for line in axes.lines if line not in seeds]
+        assert all(line.get_marker() != "None" for line in means), "few angles are points"
         assert axes.get_xlabel() == "Rotation of the test images (°)"
     assert figure.axes[0].get_ylabel() == "Accuracy (%)"
 
