@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -340,13 +341,15 @@ def test_a_search_counts_every_image_that_goes_through_a_network() -> None:
 
 @pytest.mark.slow
 def test_only_the_classifier_tells_against_an_operation_that_swaps_the_classes() -> None:
-    """Inverted dark images look like bright ones: the critic cannot object, the classifier must."""
-    for seed in range(3):
-        rates = {}
-        for class_weight in (0.0, 0.1):
-            found = searched(seed, class_weight=class_weight, search_learning_rate=0.02, search_epochs=40)
-            policy = MixturePolicy(*found)
-            chosen = policy.choice(0.05) * policy.probabilities
-            rates[class_weight] = float(chosen[..., NAMES.index("Invert")].mean())
-        assert rates[0.0] > 0.01
-        assert rates[0.1] < rates[0.0] / 2
+    """Inverted dark images look like bright ones, which the critic cannot object to; on average over seeds."""
+    rates = {class_weight: mean(inversions(seed, class_weight) for seed in range(8)) for class_weight in (0.0, 1.0)}
+    assert rates[0.0] > 0.03
+    assert rates[1.0] < rates[0.0] / 5
+
+
+def inversions(seed: int, class_weight: float) -> float:
+    """Share of the draws of a stage in which it inverts."""
+    found = searched(seed, class_weight=class_weight, search_learning_rate=0.02, search_epochs=40)
+    policy = MixturePolicy(*found)
+    chosen = policy.choice(0.05) * policy.probabilities
+    return float(chosen[..., NAMES.index("Invert")].mean())
