@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pickle
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +59,21 @@ def write_torch(path: Path, state: object) -> None:
     torch.save(state, buffer)
     with atomic_write(path) as file:
         file.write(buffer.getbuffer())
+
+
+def read_torch(path: Path) -> dict[str, Any]:
+    """Read into main memory what `write_torch` has written of a dictionary; nothing but tensors and plain values.
+
+    Raises:
+        ValueError: If the file is missing, damaged or holds something else; its text is the name of the error.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:
+        raise ValueError(type(error).__name__) from None
+    if not isinstance(state, dict):
+        raise ValueError(type(state).__name__)
+    return state
 
 
 def write_text(path: Path, text: str) -> None:

@@ -290,6 +290,14 @@ def _newer(path: Path, version: int) -> str:
     )
 
 
+def is_run_folder(path: Path) -> bool:
+    """Whether a path is a folder that says what its run is, sound or not."""
+    try:
+        return (path / "spec.json").is_file()
+    except OSError:  # a name that is too long, or a folder that may not be read
+        return False
+
+
 def run_folders(root: Path) -> list[RunFolder]:
     """List the run folders of an output folder, in a fixed order: every sub-folder that holds or should hold a run.
 

@@ -1,6 +1,5 @@
 """Finished runs: their trained network and learned augmentation, built again from the run folder."""
 
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from torch import nn
 
 from augbench.bench.dataset import ImageData
 from augbench.bench.errors import UserError
+from augbench.bench.files import read_torch
 from augbench.bench.method import Method
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import Component, RunSpec, dataset_component, method_component, network_component
@@ -102,11 +102,12 @@ def load_trained_state(folder: RunFolder, trainer: Trainer) -> None:
 def _read_model(folder: RunFolder, identity: str) -> dict[str, Any]:
     """Read `model.pt` into main memory."""
     try:
-        state: dict[str, Any] = torch.load(folder.model, map_location="cpu", weights_only=True)
-        belongs = state["identity"] == identity
-    except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:
-        raise UserError(f"{folder.model} is damaged ({type(error).__name__}). {AGAIN}") from None
-    if not belongs:
+        state = read_torch(folder.model)
+        if "identity" not in state:
+            raise ValueError("it names no run")
+    except ValueError as error:
+        raise UserError(f"{folder.model} is damaged ({error}). {AGAIN}") from None
+    if state["identity"] != identity:
         raise UserError(f"{folder.model} belongs to another run. {AGAIN}")
     return state
 

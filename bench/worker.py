@@ -2,7 +2,6 @@
 
 import logging
 import os
-import pickle
 import signal
 import sys
 import time
@@ -22,7 +21,7 @@ from augbench.bench.dataset import ImageData
 from augbench.bench.environment import choose_device, describe_environment
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.evaluation import compare_with_planted, evaluate, summarise
-from augbench.bench.files import atomic_write, read_json, write_json, write_torch
+from augbench.bench.files import atomic_write, read_json, read_torch, write_json, write_torch
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 from augbench.bench.launchers.launcher import Placement
 from augbench.bench.plugins import plugin_files
@@ -228,9 +227,9 @@ def _load(path: Path, identity: str) -> dict[str, Any]:
     """Read a checkpoint into main memory; what belongs on a GPU is copied there by whatever it is loaded into."""
     advice = "Give the command again with --retry-failed to have this run start from the beginning."
     try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:
-        raise UserError(f"The checkpoint {path} is damaged: {type(error).__name__}. {advice}") from None
+        state = read_torch(path)
+    except ValueError as error:
+        raise UserError(f"The checkpoint {path} is damaged: {error}. {advice}") from None
     if state.get("identity") != identity:
         raise UserError(f"The checkpoint {path} belongs to another run. {advice}")
     return state

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from augbench.bench.catalogues import methods
 from augbench.bench.errors import UserError
 from augbench.bench.randomness import generator
-from augbench.bench.run_folder import DamagedError, RunFolder
+from augbench.bench.run_folder import DamagedError, RunFolder, is_run_folder
 from augbench.bench.spec import RunSpec
 from augbench.bench.trained import THEN, finished_spec, load_trained_state
 from augbench.bench.training import Trainer, new_trainer
@@ -264,7 +264,7 @@ def pac_bayes_bound(
 
 def _finished_spec(run: RunFolder) -> RunSpec:
     """Read what a run is and make sure that the bound is about it."""
-    if not _is_run_folder(run.path):
+    if not is_run_folder(run.path):
         raise UserError(f"{run.path} is no run folder. Give that of one run, OUT/runs/NAME, with OUT as in --out OUT.")
     try:
         _check_learner(run, run.read_spec())
@@ -280,13 +280,6 @@ def _check_learner(run: RunFolder, spec: RunSpec) -> None:
             f"The bound is about methods that learn (π, α) of the shared space; the run in {run.path} is of "
             f"{spec.method.name!r}. Give a run of one of these: {', '.join(known)}."
         )
-
-
-def _is_run_folder(path: Path) -> bool:
-    try:
-        return (path / "spec.json").is_file()
-    except OSError:  # a name that is too long, or a folder that may not be read
-        return False
 
 
 def _prior(spec: RunSpec) -> float:

@@ -13,7 +13,7 @@ from augbench.bench.dataset import ImageData, Split
 from augbench.bench.errors import UserError
 from augbench.bench.files import make_folder, write_text
 from augbench.bench.probe import KINDS, PolicyDraws, ProbeKind, accuracies
-from augbench.bench.run_folder import RunFolder, RunState, run_folders
+from augbench.bench.run_folder import RunFolder, RunState, is_run_folder, run_folders
 from augbench.bench.spec import Component, RunSpec, canonical_json, dataset_component
 from augbench.bench.trained import TrainedNetwork, finished_spec, load_network
 from augbench.bench.worker import load_dataset
@@ -60,7 +60,7 @@ def finished_runs(paths: Sequence[Path]) -> list[FinishedRun]:
 
 
 def _finished_folders(path: Path) -> list[RunFolder]:
-    if _is_run_folder(path):
+    if is_run_folder(path):
         return [RunFolder(path)]
     folders = run_folders(path)
     finished = [folder for folder in folders if folder.state() is RunState.DONE]
@@ -70,13 +70,6 @@ def _finished_folders(path: Path) -> list[RunFolder]:
             "then give this command again."
         )
     return finished
-
-
-def _is_run_folder(path: Path) -> bool:
-    try:
-        return (path / "spec.json").is_file()
-    except OSError:  # a name that is too long, or a folder that may not be read
-        return False
 
 
 def _check_different(specs: Mapping[Path, RunSpec]) -> None:
