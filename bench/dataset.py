@@ -204,13 +204,8 @@ def class_shares_mask(labels: Tensor, share: float, seed: int) -> Tensor:
     Returns:
         Which images are chosen; (N,) bool, on the device of the labels.
     """
-    random = np.random.RandomState(seed)  # the one NumPy generator whose stream is frozen
-    known = labels.cpu().numpy()
-    chosen = np.zeros(len(known), dtype=bool)
-    for label in np.unique(known):
-        members = random.permutation(np.flatnonzero(known == label))
-        chosen[members[: round(share * len(members))]] = True
-    return torch.from_numpy(chosen).to(labels.device)
+    sizes = np.unique(labels.cpu().numpy(), return_counts=True)[1]
+    return _mask_of_each_class(labels, [round(share * size) for size in sizes.tolist()], seed)
 
 
 def split_off_validation(train: Split, share: float, seed: int) -> tuple[Split, Split]:
@@ -239,14 +234,18 @@ def class_balanced_subset(labels: Tensor, count: int, seed: int) -> Tensor:
     Returns:
         Indices of the chosen images, rising; (count,).
     """
-    random = np.random.RandomState(seed)  # the one NumPy generator whose stream is frozen
-    known = labels.cpu().numpy()
-    classes, sizes = np.unique(known, return_counts=True)
-    wanted = sizes * count / len(known)
+    sizes = np.unique(labels.cpu().numpy(), return_counts=True)[1]
+    wanted = sizes * count / len(labels)
     taken = np.floor(wanted).astype(int)
     taken[np.argsort(taken - wanted, kind="stable")[: count - taken.sum()]] += 1
-    chosen = [
-        random.permutation(np.flatnonzero(known == label))[:number]
-        for label, number in zip(classes, taken, strict=True)
-    ]
-    return torch.from_numpy(np.sort(np.concatenate(chosen))).to(labels.device)
+    return _mask_of_each_class(labels, taken.tolist(), seed).nonzero()[:, 0]
+
+
+def _mask_of_each_class(labels: Tensor, numbers: list[int], seed: int) -> Tensor:
+    """Choose so many images of each class that occurs, in the order of the labels; (N,) bool."""
+    random = np.random.RandomState(seed)  # the one NumPy generator whose stream is frozen
+    known = labels.cpu().numpy()
+    chosen = np.zeros(len(known), dtype=bool)
+    for label, number in zip(np.unique(known), numbers, strict=True):
+        chosen[random.permutation(np.flatnonzero(known == label))[:number]] = True
+    return torch.from_numpy(chosen).to(labels.device)
