@@ -58,7 +58,7 @@ class Comparison(_Strict):
 
     def specs(self, seed: int, protocol: Protocol, where: str) -> Iterator[RunSpec]:
         """Resolve every run with one seed."""
-        level = Level(title="") if self.level is None else budgets().levels[self.level]
+        level = self._shortening
         network = network_component(level.network or self.network)
         for dataset, method in product(self.datasets, self.methods):
             yield RunSpec(
@@ -76,8 +76,13 @@ class Comparison(_Strict):
 
     def leaves_out(self, rank: int) -> bool:
         """Whether its level has no run with the suite's seed in this place, counted from 0."""
-        most = budgets().levels[self.level].seeds if self.level else None
+        most = self._shortening.seeds
         return most is not None and rank >= most
+
+    @property
+    def _shortening(self) -> Level:
+        """What its level does to it: nothing where it has a budget of its own, as at the level of the paper."""
+        return budgets().levels[self.level or LevelName.PAPER]
 
     def _paper_budget(self, dataset: str, level: Level) -> Budget:
         budget = level.budget(budgets().paper(dataset, self.network))

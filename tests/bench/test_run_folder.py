@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,30 +138,30 @@ def test_a_plan_sees_what_is_there(make_spec: MakeSpec, tmp_path: Path) -> None:
     assert make_plan(suite_of(spec), tmp_path).counts() == {RunState.UNKNOWN: 1}
 
 
+def planned_before(spec: RunSpec, defaults: dict[str, Any], out: Path) -> None:
+    """Put a run into an output folder that was planned when its method had other defaults."""
+    old = spec.model_copy(update={"method": spec.method.model_copy(update={"defaults": defaults})})
+    RunFolder(out / "runs" / old.folder_name).write_spec(old)
+
+
 def test_a_changed_default_under_an_old_identity_is_an_error_that_says_what_to_do(
     make_spec: MakeSpec, tmp_path: Path
 ) -> None:
     spec = make_spec("scale")
-    method = spec.method.model_copy(update={"defaults": spec.method.defaults | {"prior": 0.5}})
-    old = spec.model_copy(update={"method": method})
-    RunFolder(tmp_path / "runs" / old.folder_name).write_spec(old)
+    planned_before(spec, spec.method.defaults | {"prior": 0.5}, tmp_path)
     with pytest.raises(UserError, match=r"method\.defaults\.prior was 0\.5, is 0\.01 now.*Write the old values"):
         make_plan(suite_of(spec), tmp_path)
 
 
 def test_a_run_from_before_a_hyperparameter_existed_is_found_again(make_spec: MakeSpec, tmp_path: Path) -> None:
     spec = make_spec("scale")
-    without = {key: value for key, value in spec.method.defaults.items() if key != "prior"}
-    old = spec.model_copy(update={"method": spec.method.model_copy(update={"defaults": without})})
-    RunFolder(tmp_path / "runs" / old.folder_name).write_spec(old)
+    planned_before(spec, {key: value for key, value in spec.method.defaults.items() if key != "prior"}, tmp_path)
     assert make_plan(suite_of(spec), tmp_path).counts() == {RunState.PLANNED: 1}
 
 
 def test_a_default_that_is_gone_is_an_error(make_spec: MakeSpec, tmp_path: Path) -> None:
     spec = make_spec("scale")
-    method = spec.method.model_copy(update={"defaults": spec.method.defaults | {"momentum": 0.5}})
-    old = spec.model_copy(update={"method": method})
-    RunFolder(tmp_path / "runs" / old.folder_name).write_spec(old)
+    planned_before(spec, spec.method.defaults | {"momentum": 0.5}, tmp_path)
     with pytest.raises(UserError, match=r"method\.defaults\.momentum was 0\.5, is 'gone' now"):
         make_plan(suite_of(spec), tmp_path)
 
