@@ -92,6 +92,22 @@ class ImageData:
             return self.held_out
         return class_shares_mask(self.train.labels, VALIDATION_SHARE, VALIDATION_SEED)
 
+    def for_tuning(self) -> "ImageData":
+        """Return the data set that values are tuned on: the fixed validation split stands where the test images stood.
+
+        Training images, and with them the channel statistics, are the others. The test images are not in it. A search
+        holds out a split of its own of the training images that are left.
+        """
+        held_out = self.validation_mask()
+        return replace(
+            self,
+            train=self.train.subset((~held_out).nonzero()[:, 0]),
+            test=self.train.subset(held_out.nonzero()[:, 0]),
+            provenance=f"{self.provenance}; without its test images, evaluated on the validation split",
+            held_out=None,
+            upright_test=None,
+        )
+
     @cached_property
     def mean_and_deviation(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each channel of the training images, in [0, 1]; (C,) each."""

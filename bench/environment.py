@@ -18,7 +18,7 @@ from augbench.bench.plugins import describe_plugins
 
 # A launcher passes the command that a person gave on to its workers in this variable.
 COMMAND_VARIABLE = "AUGBENCH_COMMAND"
-CODE_FOLDERS = ("bench", "methods", "datasets", "results", "src")
+CODE_FOLDERS = ("bench", "methods", "datasets", "results", "slurm", "src")
 PACKAGES = ("torch", "torchvision", "numpy", "pydantic", "mlxtend")
 
 
@@ -65,7 +65,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "host": platform.node(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: package_version(name) for name in PACKAGES},
         **describe_plugins(),
         "device": describe_device(device),
         "device_uuid": str(properties.uuid) if properties is not None else None,
@@ -92,7 +92,8 @@ def _git(folder: Path, *arguments: str) -> str | None:
         return None
 
 
-def _version(package: str) -> str | None:
+def package_version(package: str) -> str | None:
+    """Return the version of an installed package, or None."""
     try:
         return version(package)
     except PackageNotFoundError:

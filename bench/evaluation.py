@@ -40,23 +40,38 @@ class Predictions:
 
 
 @torch.no_grad()
-def predict(network: nn.Module, images: Tensor, transform: Callable[[Tensor], Tensor] = to_unit_interval) -> Tensor:
+def predict(
+    network: nn.Module,
+    images: Tensor,
+    transform: Callable[[Tensor], Tensor] = to_unit_interval,
+    between: Callable[[], object] = lambda: None,
+) -> Tensor:
     """Softmax probabilities, with no more than a chunk of the images as floats at a time.
 
     Args:
         network: Takes images in [0, 1].
         images: (N, C, H, W), uint8.
         transform: Makes floats in [0, 1] of a chunk of the images; called with the chunks in their order.
+        between: Called after each chunk; may raise to break off.
 
     Returns:
         (N, classes).
     """
-    return torch.cat([network(transform(chunk)).softmax(-1) for chunk in images.split(CHUNK)])
+    probabilities = []
+    for chunk in images.split(CHUNK):
+        probabilities.append(network(transform(chunk)).softmax(-1))
+        between()
+    return torch.cat(probabilities)
 
 
 @torch.no_grad()
 def predict_with_draws(
-    network: nn.Module, images: Tensor, policy: Policy, counts: tuple[int, ...], source: torch.Generator
+    network: nn.Module,
+    images: Tensor,
+    policy: Policy,
+    counts: tuple[int, ...],
+    source: torch.Generator,
+    between: Callable[[], object] = lambda: None,
 ) -> dict[int, Tensor]:
     """Average softmax probabilities over test-time draws.
 
@@ -66,6 +81,7 @@ def predict_with_draws(
         policy: What to draw from.
         counts: Numbers of draws, rising; a larger number goes on from the draws of a smaller one.
         source: Source of randomness.
+        between: Called after each chunk of images; may raise to break off.
 
     Returns:
         (N, classes) for each number of draws.
@@ -73,16 +89,24 @@ def predict_with_draws(
     total = torch.zeros((), device=images.device)
     averages = {}
     for drawn in range(1, max(counts, default=0) + 1):
-        total = total + predict(network, images, lambda chunk: policy(chunk, source))
+        total = total + predict(network, images, lambda chunk: policy(chunk, source), between)
         if drawn in counts:
             averages[drawn] = total / drawn
     return averages
 
 
 def evaluate(
-    network: nn.Module, policy: Policy | None, test: Split, protocol: Protocol, seed: int, cost: Cost
+    network: nn.Module,
+    policy: Policy | None,
+    test: Split,
+    protocol: Protocol,
+    seed: int,
+    cost: Cost,
+    between: Callable[[], object] = lambda: None,
 ) -> Predictions:
     """Predict the test images without test-time draws and, where there is a policy, with them.
+
+    `between` is called after each chunk of images and may raise to break off.
 
     Raises:
         DivergedError: If the network's outputs are not finite.
@@ -90,7 +114,7 @@ def evaluate(
     network.eval()
     device = test.images.device
     with cost.phase("evaluation"):
-        plain = predict(network, test.images)
+        plain = predict(network, test.images, between=between)
         if not plain.isfinite().all():
             raise DivergedError(
                 "The network's outputs are not finite after the last epoch. Lower the learning rate of the budget or "
@@ -102,7 +126,8 @@ def evaluate(
             repeats = []
             for repeat in range(protocol.test_time_repeats):
                 source = generator(seed, f"test/{repeat}", device)
-                repeats.append(predict_with_draws(network, test.images, policy, protocol.test_time_draws, source))
+                counts = protocol.test_time_draws
+                repeats.append(predict_with_draws(network, test.images, policy, counts, source, between))
                 cost.image_passes["evaluation"] += len(test) * max(protocol.test_time_draws, default=0)
             for count in protocol.test_time_draws:
                 probabilities[count] = torch.stack([repeat[count] for repeat in repeats]).cpu().numpy()

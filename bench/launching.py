@@ -1,41 +1,92 @@
 """From a plan to finished runs: check what can be known before, then have a launcher place what is missing."""
 
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from augbench.bench.catalogues import dataset_and_options
-from augbench.bench.launchers.launcher import Activity, Placement, launchers
+from augbench.bench.claim import BusyError
+from augbench.bench.errors import UserError
+from augbench.bench.launchers.launcher import Activity, Launcher, Order, launchers
 from augbench.bench.plan import PlannedRun
 from augbench.bench.prepared import NotPreparedError, PreparedSource
-from augbench.bench.run_folder import BusyError, RunState, mark_output_folder
+from augbench.bench.run_folder import RunState, check_output_folder, mark_output_folder
 from augbench.bench.spec import Component
 
+LEAST_FREE_BYTES = 200e6
 
-def launch(
-    runs: Sequence[PlannedRun], out: Path, launcher: str, placement: Placement, poll: Callable[[Activity], None]
-) -> None:
+
+def prepare_launch(runs: Sequence[PlannedRun], order: Order) -> Launcher:
+    """Check all that can be known to be wrong before a run is placed.
+
+    Args:
+        runs: What is to be run, from a plan.
+        order: Where and how.
+
+    Returns:
+        The launcher.
+
+    Raises:
+        UserError: If there is no such launcher, it cannot place the runs, the folder cannot be used, or a data set is
+            missing.
+    """
+    launcher = launchers().get(order.profile.launcher)()
+    check_datasets([run.spec.dataset for run in runs], order.placement.data)
+    _check_output(runs, order.out)
+    launcher.check(runs, order)
+    return launcher
+
+
+def launch(runs: Sequence[PlannedRun], order: Order, launcher: Launcher, poll: Callable[[Activity], None]) -> None:
     """Have runs executed that have no result yet; those that failed start again from the beginning.
 
     Args:
         runs: What to run, from a plan.
-        out: Output folder of the plan.
-        launcher: Name of the launcher.
-        placement: Where and how.
+        order: Where and how.
+        launcher: The launcher, from `prepare_launch`.
         poll: Called a few times a second with what is going on.
 
     Raises:
-        UserError: If there is no such launcher, the folder cannot be used, or a data set is missing.
+        UserError: If nothing can be placed.
     """
-    target = launchers().get(launcher)
-    check_datasets([run.spec.dataset for run in runs], placement.data)
-    mark_output_folder(out)
+    mark_output_folder(order.out)
     for run in runs:
         run.folder.write_spec(run.spec)
-        if run.state is RunState.FAILED:
-            with suppress(BusyError):  # somebody else has started it again already
+        run.folder.withdraw_cancel()
+        with suppress(BusyError):  # somebody else has started it again already
+            if order.from_scratch:
+                run.folder.forget_attempts()
+            elif run.state is RunState.FAILED:
                 run.folder.forget_failure()
-    target().launch([run.folder for run in runs], placement, poll)
+    launcher.launch(runs, order, poll)
+
+
+def _check_output(runs: Sequence[PlannedRun], out: Path) -> None:
+    """Make sure that the run folders can be written to and that there is some space left."""
+    check_output_folder(out)
+    for run in runs:
+        path = run.folder.path
+        if path.exists() and not os.access(path, os.W_OK | os.X_OK):
+            raise UserError(
+                f"The run folder {path} belongs to {_owner(path)} and cannot be written to by you. Choose another "
+                "folder with --out, or have its owner make it writable for your group; nothing was started."
+            )
+    existing = next(folder for folder in (out.resolve(), *out.resolve().parents) if folder.exists())
+    disk = shutil.disk_usage(existing)
+    if disk.total and disk.free < LEAST_FREE_BYTES:  # /proc, for one, has no size at all
+        raise UserError(
+            f"There are only {disk.free / 1e6:.0f} MB left where {out} lies, and a run needs up to a few hundred for "
+            "its checkpoint and results. Free some space or choose another folder with --out; nothing was started."
+        )
+
+
+def _owner(path: Path) -> str:
+    try:
+        return path.owner()
+    except KeyError:  # a user that this machine does not know
+        return f"the user with the number {path.stat().st_uid}"
 
 
 def check_datasets(components: list[Component], root: Path) -> None:

@@ -1,24 +1,40 @@
 """A plan: every run of a suite with its folder and state."""
 
+import json
+import os
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState, check_output_folder
+from augbench.bench.run_states import RunStates
 from augbench.bench.spec import RunSpec
 from augbench.bench.suite import Suite
+
+Seconds = Mapping[str, Mapping[str, float]]
+"""By name of device, seconds of each phase, as in `result.json`."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run, where its folder is or will be, and its state."""
+    """A run, where its folder is or will be, and its state.
+
+    Attributes:
+        spec: What the run is.
+        folder: Where it is or will be.
+        state: Its state.
+        seconds: What it has cost if it is done.
+    """
 
     spec: RunSpec
     folder: RunFolder
     state: RunState
+    seconds: Seconds = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,22 +56,164 @@ class Plan:
         """Runs that have no result."""
         return tuple(run for run in self.runs if run.state is not RunState.DONE)
 
+    def in_words(self) -> str:
+        """Count the runs in each state, such as `3 runs: 1 done, 2 missing`."""
+        return counts_in_words(self.counts())
+
+
+def counts_in_words(counts: Mapping[RunState, int]) -> str:
+    """Say how many runs are in each state, such as `3 runs: 1 done, 2 missing.`."""
+    states = [f"{counts[state]} {state_in_words(state)}" for state in RunState if counts.get(state)]
+    return f"{runs_in_words(sum(counts.values()))}: {', '.join(states)}."
+
+
+def state_in_words(state: RunState) -> str:
+    """Name a state where runs are counted: what is planned and no more is missing."""
+    return "missing" if state is RunState.PLANNED else str(state)
+
+
+def runs_in_words(count: int) -> str:
+    """Say how many runs."""
+    return "1 run" if count == 1 else f"{count} runs"
+
 
 def make_plan(suite: Suite, out: Path) -> Plan:
     """Resolve a suite against what is in an output folder already.
+
+    Args:
+        suite: What is to be run.
+        out: The output folder, which need not exist.
 
     Raises:
         UserError: If the suite has wrong names or values, a run folder is damaged or of a newer protocol, or a run
             was made with other defaults than today's.
     """
     check_output_folder(out)
-    runs = []
-    for spec in suite.specs():
-        folder = RunFolder(out / "runs" / spec.folder_name)
-        if folder.path.exists():
+    there = folder_names(out)
+    runs, known, states = out / "runs", KnownSpecs(), RunStates(out)
+    return Plan(tuple(_planned(spec, runs, there, known, states) for spec in suite.specs()))
+
+
+def folder_names(out: Path) -> frozenset[str]:
+    """List once what is in an output folder, which need not exist; much faster than to ask for each run."""
+    try:
+        return frozenset(os.listdir(out / "runs"))  # noqa: PTH208 - names are all that is needed
+    except FileNotFoundError:
+        return frozenset()
+
+
+def _planned(spec: RunSpec, runs: Path, there: frozenset[str], known: "KnownSpecs", states: RunStates) -> PlannedRun:
+    name = spec.folder_name
+    folder = RunFolder(runs / name)
+    if name not in there:
+        return PlannedRun(spec, folder, RunState.PLANNED)
+    known.check(folder, spec)
+    result = read_result(folder, spec.identity)
+    if result is None:
+        return PlannedRun(spec, folder, states.of(folder).state)
+    return PlannedRun(spec, folder, RunState.DONE, _seconds(result))
+
+
+def _seconds(result: Mapping[str, Any]) -> Seconds:
+    """What a run has cost; nothing where somebody has written something else there."""
+    seconds = result.get("seconds")
+    sound = isinstance(seconds, dict) and all(isinstance(phases, dict) for phases in seconds.values())
+    return seconds if sound and isinstance(seconds, dict) else {}
+
+
+@dataclass
+class KnownSpecs:
+    """What stands in the `spec.json` of runs that were looked at with care, so that others like them need less.
+
+    Runs of one kind differ in their seed only, in the file as in the specification.
+
+    Attributes:
+        accepted: By kind, contents without the seed.
+    """
+
+    accepted: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def check(self, folder: RunFolder, spec: RunSpec) -> None:
+        """Make sure that a folder holds this run.
+
+        Raises:
+            UserError: If it is damaged, of a newer protocol or made with other defaults.
+        """
+        content = read_content(folder, "spec.json")
+        written = content.get("spec")
+        if not isinstance(written, dict):
+            return _check_same(folder, spec)
+        seed = written.pop("seed", None)
+        accepted = self.accepted.setdefault(spec.kind, [])
+        if not accepted:
+            accepted.append(spec.model_dump(mode="json", exclude={"seed"}))
+        if content.get("identity") != spec.identity or seed != spec.seed or written not in accepted:
             _check_same(folder, spec)
-        runs.append(PlannedRun(spec, folder, folder.state()))
-    return Plan(tuple(runs))
+            accepted.append(written)
+
+
+def read_result(folder: RunFolder, identity: str) -> dict[str, Any] | None:
+    """Read the result of a run whose identity is known, or None; like that of the folder, but faster.
+
+    Raises:
+        DamagedError: If it is there but truncated or of another run.
+    """
+    result = read_content(folder, "result.json")
+    if result.get("identity") == identity and os.path.exists(folder.predictions):  # noqa: PTH110 - faster
+        return result
+    return folder.read_result()
+
+
+def read_content(folder: RunFolder, name: str) -> dict[str, Any]:
+    """Read a JSON object without explaining what is wrong with it: empty if there is none."""
+    try:
+        # not by way of Path: with thousands of runs it takes as long as the rest
+        with open(f"{folder.path}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
+            content = from_json(file.read())  # twice as fast as json
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def seconds_of_others(runs: Iterable[PlannedRun], out: Path) -> Iterator[tuple[RunSpec, RunFolder, Seconds]]:
+    """Find finished runs of the same kinds that are not in a plan, such as those of another suite with other seeds.
+
+    What is damaged is passed over: nobody has asked for it.
+
+    Args:
+        runs: The runs of the plan.
+        out: Their output folder.
+
+    Yields:
+        A specification of the same kind, the folder, and what the run has cost.
+    """
+    specs = {run.spec.kind: run.spec for run in runs}
+    planned = {run.folder.path.name for run in runs}
+    beginnings = {spec.folder_name.rpartition("_seed")[0] for spec in specs.values()}
+    kinds: dict[str, str | None] = {}
+    for name in sorted(folder_names(out) - planned):
+        if name.rpartition("_seed")[0] not in beginnings:
+            continue
+        folder = RunFolder(out / "runs" / name)
+        result = read_content(folder, "result.json")
+        spec = specs.get(_kind_in(folder, kinds) or "") if result else None
+        if spec is not None:
+            yield spec, folder, _seconds(result)
+
+
+def _kind_in(folder: RunFolder, kinds: dict[str, str | None]) -> str | None:
+    """Tell of which kind a run is, None if that cannot be told; `kinds` has those that were seen before."""
+    written = read_content(folder, "spec.json").get("spec")
+    if not isinstance(written, dict):
+        return None
+    written.pop("seed", None)
+    text = json.dumps(written, sort_keys=True)
+    if text not in kinds:
+        try:
+            kinds[text] = folder.read_spec().kind
+        except UserError:
+            kinds[text] = None
+    return kinds[text]
 
 
 def _check_same(folder: RunFolder, spec: RunSpec) -> None:

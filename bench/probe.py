@@ -154,14 +154,18 @@ def _predict(network: nn.Module, images: Tensor, inverse: Tensor, draws: PolicyD
     return predict_with_draws(network, levels, draws.policy, (draws.count,), source)[draws.count]
 
 
-def rotation_probe(network: nn.Module, test: Split, angles: int, cost: Cost) -> dict[str, list[float]]:
+def rotation_probe(
+    network: nn.Module, test: Split, angles: int, cost: Cost, after_each: Callable[[], object] = lambda: None
+) -> dict[str, list[float]]:
     """Accuracy on the test images turned by each of `angles` angles, evenly spaced over the circle.
+
+    `after_each` is called after each angle and may raise to break off.
 
     Returns:
         `degrees`, from −180 up, 180 left out, and `accuracy` in [0, 1].
     """
     degrees = [360 * index / angles - 180 for index in range(angles)]
     with cost.phase("evaluation"):
-        accuracy = accuracies(network, test, ROTATION, degrees)
+        accuracy = accuracies(network, test, ROTATION, degrees, after_each=after_each)
     cost.image_passes["evaluation"] += len(test) * angles
     return {"degrees": degrees, "accuracy": accuracy}

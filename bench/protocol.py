@@ -25,6 +25,9 @@ class Protocol(BaseModel):
     test_time_repeats: int = Field(5, ge=1, le=100, description="independent repeats of test-time augmentation")
     calibration_bins: int = Field(15, ge=1, le=1000, description="bins of the calibration errors")
     probe_angles: int = Field(24, ge=0, le=360, description="angles of the rotation probe, evenly spaced over 360°")
+    evaluated_on: Literal["test", "validation"] = Field(
+        "test", description="what is evaluated: test images, or the part of the training images that tuning holds out"
+    )
 
     @field_validator("test_time_draws")
     @classmethod

@@ -1,17 +1,16 @@
 """The run folder: the only place where a run's state lives.
 
 Files: `spec.json`, `status.json`, `metrics.jsonl`, `result.json`, `predictions.npz`, `environment.json`, `log.txt`,
-`checkpoint.pt` while it is unfinished, `model.pt`
-afterwards, and `lock`, which the owner holds while it runs, so that the kernel lets go of it when the owner dies.
+`checkpoint.pt` while it is unfinished, `model.pt` afterwards, `claim-N.json` for each attempt and `lock` (see
+`claim.py`), and `cancel` where it is to be stopped.
 """
 
-import fcntl
 import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,6 +19,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from augbench.bench.causes import Cause
+from augbench.bench.claim import NAME as CLAIM_NAME
+from augbench.bench.claim import Ownership, claimed, is_alive, unowned
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import make_folder, read_json, write_json, write_text
 from augbench.bench.protocol import PROTOCOL_VERSION
@@ -39,11 +41,8 @@ class RunState(StrEnum):
     KILLED = "killed"
     TIMED_OUT = "timed out"
     CANCELLED = "cancelled"
+    NEVER_STARTED = "never started"
     UNKNOWN = "unknown"
-
-
-class BusyError(Exception):
-    """Another process is running this run."""
 
 
 class DamagedError(UserError):
@@ -55,11 +54,6 @@ class RunFolder:
     """Path of one run's folder and typed access to its files."""
 
     path: Path
-
-    @property
-    def lock(self) -> Path:
-        """File that the owner keeps locked."""
-        return self.path / "lock"
 
     @property
     def metrics(self) -> Path:
@@ -85,6 +79,11 @@ class RunFolder:
     def log(self) -> Path:
         """What the run printed."""
         return self.path / "log.txt"
+
+    @property
+    def cancel_request(self) -> Path:
+        """File whose presence asks the owner to stop, and others not to begin."""
+        return self.path / "cancel"
 
     def write_spec(self, spec: RunSpec) -> None:
         """Create the folder, with the specification in it from the first moment; leave it alone if it is there."""
@@ -152,10 +151,27 @@ class RunFolder:
             return {}
 
     def write_status(self, state: RunState, **details: Any) -> None:
-        """Record a state with its owner and the time."""
+        """Record a state with the time and, unless it is given, the process that writes it."""
         owner = {"host": socket.gethostname(), "pid": os.getpid()}
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        write_json(self.path / "status.json", {"state": state, "time": now, "owner": owner, **details})
+        write_json(self.path / "status.json", {"owner": owner, **details, "state": state, "time": now})
+
+    def amend_status(self, state: RunState, **details: Any) -> None:
+        """Record a state and details of it, and keep what the last status says besides."""
+        kept = {key: value for key, value in self.read_status().items() if key not in ("state", "time")}
+        self.write_status(state, **kept | details)
+
+    def record_death(self, cause: Cause, reason: str) -> None:
+        """Write down, in place of a worker that no longer can, why a run has no result; unless that is known by now.
+
+        Raises:
+            DamagedError: If there is a result but it cannot be read.
+        """
+        state = self.state()
+        if state is RunState.KILLED:
+            self.amend_status(state, cause=cause, reason=reason)
+        elif state not in (RunState.DONE, RunState.FAILED, RunState.RUNNING):
+            self.amend_status(RunState.NEVER_STARTED, cause=Cause.NEVER_STARTED, reason=reason)
 
     def state(self) -> RunState:
         """Tell the state from the files: done is what has a result, and a run whose owner is gone was killed.
@@ -169,51 +185,39 @@ class RunFolder:
             return RunState.DONE
         recorded = self.read_status().get("state", RunState.PLANNED)
         if recorded == RunState.DONE:
-            return RunState.PLANNED
+            recorded = RunState.PLANNED
         if recorded == RunState.RUNNING:
-            return self._running_or_killed()
+            recorded = self._running_or_killed()
+        if recorded not in (RunState.RUNNING, RunState.FAILED) and self.cancel_request.exists():
+            return RunState.CANCELLED
         return RunState(recorded) if recorded in list(RunState) else RunState.UNKNOWN
 
     def _running_or_killed(self) -> RunState:
         try:
-            return RunState.RUNNING if self.is_locked() else RunState.KILLED
+            return RunState.RUNNING if is_alive(self.path) else RunState.KILLED
         except OSError:
             return RunState.UNKNOWN
 
-    def is_locked(self) -> bool:
-        """Tell whether some process is running this run; needs no more than to read the folder."""
-        try:
-            descriptor = os.open(self.lock, os.O_RDONLY)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
-
-    @contextmanager
-    def claim(self) -> Iterator[None]:
+    def claim(self) -> AbstractContextManager[Ownership]:
         """Own the run for the length of the block.
 
         Raises:
             BusyError: If another process owns it.
-            CannotGoOnError: If it cannot be locked here.
+            CannotGoOnError: If its folder cannot be written to.
         """
-        try:
-            descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise CannotGoOnError(f"{self.lock} cannot be locked: {error.strerror}.") from None
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BusyError(str(self.path)) from None
-            yield
-        finally:
-            os.close(descriptor)
+        return claimed(self.path)
+
+    def request_cancel(self) -> None:
+        """Ask whoever executes the run, now or later, to stop.
+
+        Raises:
+            CannotGoOnError: If its folder cannot be written to.
+        """
+        write_text(self.cancel_request, "")
+
+    def withdraw_cancel(self) -> None:
+        """Let the run be executed again."""
+        self.cancel_request.unlink(missing_ok=True)
 
     def write_metrics(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Record one row for each finished epoch."""
@@ -235,16 +239,29 @@ class RunFolder:
             ) from None
 
     def forget_failure(self) -> None:
-        """Delete all but the specification of a failed run, so that it starts again; does nothing to other runs.
+        """Delete all but specification and claims of a failed run, so that it starts again; does nothing to others.
 
         Raises:
             BusyError: If another process owns the run.
         """
-        with self.claim():
+        with unowned(self.path):
             if self.state() is RunState.FAILED:
-                for file in self.path.iterdir():
-                    if file.name not in ("spec.json", self.lock.name):
-                        file.unlink()
+                self._delete_attempts()
+
+    def forget_attempts(self) -> None:
+        """Delete all but specification and claims of a run without a result, so that it starts again.
+
+        Raises:
+            BusyError: If another process owns the run.
+        """
+        with unowned(self.path):
+            if self.read_result() is None:
+                self._delete_attempts()
+
+    def _delete_attempts(self) -> None:
+        for file in self.path.iterdir():
+            if file.name not in ("spec.json", "lock") and not CLAIM_NAME.fullmatch(file.name):
+                file.unlink()
 
     def clear_temporary_files(self) -> None:
         """Delete what a kill in the middle of a write has left; only for the owner."""

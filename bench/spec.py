@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from textwrap import shorten
 from typing import Any, TypeVar, get_args
 
@@ -61,15 +62,38 @@ class RunSpec(BaseModel):
     budget: Budget
     seed: int
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Identify the run: sha256 over canonical JSON of all that differs from a default, in hexadecimal."""
-        content = self.model_dump(mode="json", exclude={"protocol", "budget"})
+        # of all keys "seed" is the last one, so that what stands before it is written once for all seeds
+        return _sha256(f'{self._all_but_seed.removesuffix("}")},"seed":{self.seed}}}')
+
+    @cached_property
+    def kind(self) -> str:
+        """Identify what runs have in common that differ in nothing but their seed; made like the identity."""
+        return _sha256(self._all_but_seed)
+
+    @cached_property
+    def _all_but_seed(self) -> str:
+        content = self.model_dump(mode="json", exclude={"protocol", "budget", "seed"})
         for component in ("method", "dataset", "network"):
             del content[component]["defaults"]
         content["protocol"] = self.protocol.model_dump(mode="json", exclude_defaults=True)
         content["budget"] = self.budget.model_dump(mode="json", exclude_defaults=True)
-        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+        return canonical_json(content)
+
+    def with_seed(self, seed: int) -> "RunSpec":
+        """Return the run of the same kind with another seed, much faster than a new specification."""
+        other = self.model_copy(update={"seed": seed})
+        other.__dict__["_all_but_seed"] = self._all_but_seed
+        return other
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "RunSpec":
+        """Copy as pydantic does, without what was worked out from the old fields."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in ("identity", "kind", "_all_but_seed"):
+            copy.__dict__.pop(name, None)
+        return copy
 
     @property
     def folder_name(self) -> str:
@@ -80,6 +104,10 @@ class RunSpec(BaseModel):
 def canonical_json(content: object) -> str:
     """Write JSON in the one form that identities are made from: sorted keys, no blanks, no NaN."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def brief(value: object) -> str:

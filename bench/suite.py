@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Iterator
 from importlib import resources
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from augbench.bench.budgets import Level, LevelName, budgets
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import Budget, Protocol
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component, validated
+from augbench.bench.tuning.cost import TuningCost
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -22,10 +22,17 @@ class _Strict(BaseModel):
 
 
 class MethodEntry(_Strict):
-    """A method of a comparison."""
+    """A method of a comparison.
+
+    Attributes:
+        name: Its name.
+        hyperparameters: Those that differ from their defaults.
+        tuning: What it cost to find them, as `augbench tune` writes it: shown in tables, and no part of the identity.
+    """
 
     name: str
     hyperparameters: dict[str, Any] = {}
+    tuning: TuningCost | None = None
 
 
 class DatasetEntry(_Strict):
@@ -57,18 +64,21 @@ class Comparison(_Strict):
         return self
 
     def specs(self, seed: int, protocol: Protocol, where: str) -> Iterator[RunSpec]:
-        """Resolve every run with one seed."""
+        """Resolve every run with one seed; each method and data set is looked up once."""
         level = self._shortening
         network = network_component(level.network or self.network)
-        for dataset, method in product(self.datasets, self.methods):
-            yield RunSpec(
-                protocol=level.decisions(protocol),
-                method=method_component(method.name, level.shortened(method.name, method.hyperparameters), where),
-                dataset=dataset_component(dataset.name, level.options(dataset.name, dataset.options), where),
-                network=network,
-                budget=self.budget or self._paper_budget(dataset.name, level),
-                seed=seed,
-            )
+        decisions = level.decisions(protocol)
+        methods = [
+            method_component(method.name, level.shortened(method.name, method.hyperparameters), where)
+            for method in self.methods
+        ]
+        for dataset in self.datasets:
+            component = dataset_component(dataset.name, level.options(dataset.name, dataset.options), where)
+            budget = self.budget or self._paper_budget(dataset.name, level)
+            for method in methods:
+                yield RunSpec(
+                    protocol=decisions, method=method, dataset=component, network=network, budget=budget, seed=seed
+                )
 
     def at_level(self, level: LevelName | None) -> "Comparison":
         """Return the comparison with another level of the paper's budgets, or as it is for None."""
@@ -146,16 +156,38 @@ class Suite(_Strict):
         Raises:
             UserError: If a method, data set, network or setting does not exist or is out of range.
         """
-        rows = [(rank, part) for part in self._parts() for rank in range(len(part.seeds))]
-        specs = {}
-        for rank, part in sorted(rows, key=lambda row: row[0]):
+        parts = self._parts()
+        resolved = []
+        for part in parts:
             for comparison in part.comparisons:
                 leveled = comparison.at_level(self._level)
-                if leveled.leaves_out(rank):
-                    continue
-                for spec in leveled.specs(part.seeds[rank], part.protocol, f"suite {part.name!r}"):
-                    specs[spec.identity] = spec
+                kinds = tuple(leveled.specs(part.seeds[0], part.protocol, f"suite {part.name!r}"))
+                resolved.append((leveled, part.seeds, kinds))
+        specs = {}
+        for rank in range(max(len(part.seeds) for part in parts)):
+            for leveled, seeds, kinds in resolved:
+                if rank < len(seeds) and not leveled.leaves_out(rank):
+                    for kind in kinds:
+                        spec = kind.with_seed(seeds[rank])
+                        specs[spec.identity] = spec
         return tuple(specs.values())
+
+    def tunings(self) -> dict[str, TuningCost]:
+        """Say what it cost to find the hyperparameters of runs, by their kind (`RunSpec.kind`), where that is known.
+
+        Raises:
+            UserError: If a method, data set, network or setting does not exist or is out of range.
+        """
+        found: dict[str, TuningCost] = {}
+        for part in self._parts():
+            for comparison in part.comparisons:
+                if any(entry.tuning for entry in comparison.methods):
+                    kinds = comparison.at_level(self._level).specs(part.seeds[0], part.protocol, f"suite {part.name!r}")
+                    entries = comparison.methods * len(comparison.datasets)
+                    found |= {
+                        kind.kind: entry.tuning for kind, entry in zip(kinds, entries, strict=True) if entry.tuning
+                    }
+        return found
 
     def _parts(self) -> tuple["Suite", ...]:
         return (self, *map(load_suite, self.includes))

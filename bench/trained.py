@@ -43,13 +43,18 @@ def finished_spec(folder: RunFolder) -> RunSpec:
 
     Raises:
         DamagedError: If the folder is damaged.
-        UserError: If the run is not finished or has no network, or if its method, data set or network is not
-            registered here or only in another version.
+        UserError: If the run is not finished or has no network, if it is a trial of a tuning, or if its method, data
+            set or network is not registered here or only in another version.
     """
     spec, state = folder.read_spec(), folder.state()
     if state is not RunState.DONE:
         raise UserError(
             f"The run in {folder.path} is {state}; only finished ones have a trained network. {_go_on(folder, state)}"
+        )
+    if spec.protocol.evaluated_on != "test":
+        raise UserError(
+            f"The run in {folder.path} is a trial of a tuning, trained without the validation images. Run the suite "
+            f"that `augbench tune` has written with the best values, {THEN} for one of its runs."
         )
     _check_versions(folder, spec)
     if not folder.model.is_file():

@@ -12,16 +12,13 @@ from augbench.bench.catalogues import methods, networks
 from augbench.bench.clock import Cost
 from augbench.bench.dataset import ImageData
 from augbench.bench.errors import CannotGoOnError, DivergedError
+from augbench.bench.evaluation import predict
 from augbench.bench.method import Method, Setting
 from augbench.bench.network import Normalised
 from augbench.bench.protocol import Budget
 from augbench.bench.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
 from augbench.bench.search import SearchProblem
 from augbench.bench.spec import RunSpec
-
-
-class StopRequested(Exception):  # noqa: N818 - not an error
-    """The run was asked to stop; its state can be saved as it is."""
 
 
 class Observer(Protocol):
@@ -108,8 +105,19 @@ class Trainer:
         while self.step < self.total_steps:
             with self.cost.phase("training"):
                 self._train_epoch(observer)
+            if self.spec.protocol.evaluated_on == "validation":
+                self._validate()
             observer.after_phase(self)
             observer.after_step(self)
+
+    def _validate(self) -> None:
+        """Add to the last epoch's row its accuracy on the validation images, by which a tuning can stop a run early."""
+        self.network.eval()
+        held_out = self.data.test
+        with self.cost.phase("evaluation"):
+            right = predict(self.network, held_out.images).argmax(-1) == held_out.labels
+            self.rows[-1]["validation_accuracy"] = right.float().mean().item()
+        self.cost.image_passes["evaluation"] += len(held_out)
 
     def _search(self, observer: Observer) -> None:
         def count(images: int) -> None:
@@ -221,8 +229,14 @@ class Trainer:
 
 
 def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer:
-    """Build a run at its beginning; the same seed gives the same network and data order for every method."""
-    data = data.to(device)
+    """Build a run at its beginning; the same seed gives the same network and data order for every method.
+
+    Args:
+        spec: What the run is.
+        data: Its data set, whole; what a run must not see of it is taken away here.
+        device: Where everything is to live.
+    """
+    data = (data.for_tuning() if spec.protocol.evaluated_on == "validation" else data).to(device)
     method_type = methods().get(spec.method.name)
     setting = Setting(
         space=spec.protocol.space(data.image_size),

@@ -3,89 +3,119 @@
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
 
 from augbench.bench.catalogues import dataset_and_options
+from augbench.bench.causes import Cause, cause_of
+from augbench.bench.claim import BusyError, Ownership, TakenOverError, heartbeat
 from augbench.bench.dataset import ImageData
-from augbench.bench.environment import choose_device, describe_environment
+from augbench.bench.environment import choose_device, describe_device, describe_environment
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.evaluation import compare_with_planted, evaluate, summarise
 from augbench.bench.files import atomic_write, read_json, read_torch, write_json, write_torch
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.placement import Placement
 from augbench.bench.plugins import plugin_files
 from augbench.bench.probe import rotation_probe
-from augbench.bench.run_folder import BusyError, RunFolder, RunState
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import Component
-from augbench.bench.training import StopRequested, Trainer, new_trainer
+from augbench.bench.stopping import StopCause, StopRequested, StopSignal
+from augbench.bench.training import Trainer, new_trainer
 
 SECONDS_BETWEEN_REPORTS = 1.0
+SECONDS_BETWEEN_SAVES = 300.0
+IDLE_ATTEMPTS = "attempts_without_progress"  # in a row, each stopped before anything more could be saved
+
+HOW_STOPPED = {
+    StopCause.REQUESTED: (RunState.CANCELLED, Cause.CANCELLED, "Stopped on request"),
+    StopCause.CANCELLED: (RunState.CANCELLED, Cause.CANCELLED, "Cancelled with `augbench cancel`"),
+    StopCause.SCHEDULER: (RunState.KILLED, Cause.KILLED, "Stopped by the scheduler"),
+    StopCause.LAUNCHER_GONE: (RunState.KILLED, Cause.KILLED, "The launcher is gone"),
+    StopCause.OUTDONE: (RunState.CANCELLED, Cause.STOPPED_EARLY, "Other values of the tuning did better"),
+}
 
 logger = logging.getLogger("augbench")
 
 
-class StopSignal:
-    """Whether this process was asked to stop: by SIGTERM, or because the process that started it is gone.
-
-    Args:
-        parent: Process id of the one that started it.
-    """
-
-    def __init__(self, parent: int) -> None:
-        self.received = False
-        self.parent = parent
-
-    def install(self) -> None:
-        """Take SIGTERM as a request; leave Ctrl-C to the launcher, which passes it on."""
-        signal.signal(signal.SIGTERM, self._receive)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        self.received = True
-
-    def check(self) -> None:
-        """Raise StopRequested if so."""
-        if self.received or os.getppid() != self.parent:
-            raise StopRequested
-
-
 @dataclass
 class Execution:
-    """One attempt at a run."""
+    """One attempt at a run.
+
+    Attributes:
+        folder: The run's folder.
+        ownership: What is to be verified before anything is written.
+        stop: Asked after every step.
+        where: Host and device.
+        phase: What is being done.
+        trainer: The run, once there is something of it.
+        begun: What was done when the attempt began: whether the search was over, and steps.
+        saved: What is done of what is saved.
+        last_report: When progress was recorded last, by the monotonic clock.
+        last_save: When the state was saved last.
+    """
 
     folder: RunFolder
-    attempt: int
+    ownership: Ownership
     stop: StopSignal
+    where: dict[str, Any] = field(default_factory=dict)
+    phase: str = "preparation"
+    trainer: Trainer | None = None
+    begun: tuple[bool, int] = (False, 0)
+    saved: tuple[bool, int] = (False, 0)
     last_report: float = 0.0
+    last_save: float = field(default_factory=time.monotonic)
 
-    def report(self, trainer: Trainer, phase: str) -> None:
+    def record(self, state: RunState, **details: Any) -> None:
+        """Write the status, unless the run belongs to somebody else by now."""
+        self.ownership.verify()
+        where = {"attempt": self.ownership.attempt, **self.where, "phase": self.phase}
+        if (run := self.trainer) is not None:
+            where |= {"step": run.step, "steps": run.total_steps, "epoch": len(run.rows)}
+        self.folder.write_status(state, **where, **details)
+
+    def report(self, phase: str) -> None:
         """Record how far the run is."""
-        self.last_report = time.monotonic()
-        done = {"phase": phase, "step": trainer.step, "steps": trainer.total_steps, "epoch": len(trainer.rows)}
-        self.folder.write_status(RunState.RUNNING, attempt=self.attempt, **done)
+        if phase != self.phase and self.trainer is not None:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            self.where["phase_began"] = {"step": self.trainer.step, "time": now}
+        self.last_report, self.phase = time.monotonic(), phase
+        self.record(RunState.RUNNING)
+
+    def beat(self) -> None:
+        """Show that the process lives, and see whether it is to go on."""
+        self.ownership.touch()
+        if self.folder.cancel_request.exists():
+            self.stop.request(StopCause.CANCELLED)
+        try:
+            self.ownership.verify()
+        except TakenOverError:
+            self.stop.request(StopCause.TAKEN_OVER)
 
     def during_search(self, trainer: Trainer) -> None:
         """Report now and then, and stop if asked to."""
-        self._report_or_stop(trainer, "search")
+        self._report_or_stop("search")
 
     def after_step(self, trainer: Trainer) -> None:
-        """Report now and then, and stop if asked to."""
-        self._report_or_stop(trainer, "training")
+        """Report and save now and then, and stop if asked to."""
+        self._report_or_stop("training")
+        if time.monotonic() - self.last_save > SECONDS_BETWEEN_SAVES:
+            self.save(trainer)
 
-    def _report_or_stop(self, trainer: Trainer, phase: str) -> None:
-        if time.monotonic() - self.last_report > SECONDS_BETWEEN_REPORTS:
-            self.report(trainer, phase)
+    def _report_or_stop(self, phase: str) -> None:
+        if phase != self.phase or time.monotonic() - self.last_report > SECONDS_BETWEEN_REPORTS:
+            self.report(phase)
         self.stop.check()
 
     def after_phase(self, trainer: Trainer) -> None:
@@ -96,8 +126,11 @@ class Execution:
 
     def save(self, trainer: Trainer) -> None:
         """Write the trajectory and the checkpoint."""
+        self.ownership.verify()
         self.folder.write_metrics(trainer.rows)
         write_torch(self.folder.checkpoint, trainer.state_dict())
+        self.last_save = time.monotonic()
+        self.saved = (trainer.searched, trainer.step)
 
 
 def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunState:
@@ -112,73 +145,96 @@ def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunSta
         The state in which the run is now.
 
     Raises:
-        BusyError: If another process is executing it.
+        BusyError: If another process is executing it, or has taken it over.
     """
-    with folder.claim():
-        before = folder.state()
-        if before in (RunState.DONE, RunState.FAILED):  # by another launcher, since this one has made its plan
-            return before
+    ended = (RunState.DONE, RunState.FAILED)  # by another launcher, since this one has made its plan
+    if (state := folder.state()) in ended or folder.cancel_request.exists():
+        return state
+    with folder.claim() as ownership:
+        if (state := folder.state()) in ended:
+            return state
         folder.clear_temporary_files()
-        attempt = folder.read_status().get("attempt", 0) + 1
-        folder.write_status(RunState.RUNNING, attempt=attempt)
-        execution = Execution(folder, attempt, stop)
-        with _log_to(folder.log):
-            return _recorded(execution, placement)
+        execution = Execution(folder, ownership, stop, {"host": socket.gethostname()})
+        try:
+            with _log_to(folder.log), heartbeat(execution.beat):
+                return _recorded(execution, placement)
+        except TakenOverError:
+            raise BusyError(str(folder.path)) from None
 
 
 def _recorded(execution: Execution, placement: Placement) -> RunState:
     """Run and record the outcome: the one place where any exception is caught, since it becomes a record."""
-    folder, attempt = execution.folder, execution.attempt
-    state, details = RunState.DONE, {}
+    state = RunState.DONE
+    details: dict[str, Any] = {}
+    idle = execution.folder.read_status().get(IDLE_ATTEMPTS, 0)
+    execution.record(RunState.RUNNING)
     try:
         _run(execution, placement)
     except StopRequested:
-        state, details = RunState.CANCELLED, {"reason": "Stopped on request; the same command goes on from here."}
+        state, details = _stopped(execution, idle)
     except CannotGoOnError as error:
-        state, details = RunState.KILLED, {"reason": str(error)}
+        state, details = RunState.KILLED, {"cause": Cause.KILLED, "reason": str(error)}
+    except TakenOverError:
+        raise
     except FOREIGN_ERRORS as error:
         state, details = RunState.FAILED, _describe(error)
-        logger.exception("attempt %d failed", attempt)
-    folder.write_status(state, attempt=attempt, **details)
+        logger.exception("attempt %d failed", execution.ownership.attempt)
+    execution.record(state, **details)
     return state
+
+
+def _stopped(execution: Execution, idle: int) -> tuple[RunState, dict[str, Any]]:
+    """Describe the end of an attempt that was asked to stop."""
+    cause = execution.stop.cause or StopCause.REQUESTED
+    if cause is StopCause.TAKEN_OVER:
+        raise TakenOverError(str(execution.folder.path))
+    state, kind, how = HOW_STOPPED[cause]
+    signals = f" ({', '.join(execution.stop.received)})" if execution.stop.received else ""
+    goes_on = "it is saved, and the same command goes on from here"
+    then = "the tuning does not go on with it" if cause is StopCause.OUTDONE else goes_on
+    reason = f"{how}{signals}; {then}."
+    idle = idle + 1 if execution.saved == execution.begun else 0
+    return state, {"cause": kind, "reason": reason, "signals": execution.stop.received, IDLE_ATTEMPTS: idle}
 
 
 def _describe(error: BaseException) -> dict[str, str]:
     reason = str(error) if isinstance(error, UserError) else in_words(error, *plugin_files())
-    return {"reason": reason, "exception": type(error).__name__, "traceback": traceback.format_exc()}
+    trace = traceback.format_exc()
+    return {"cause": cause_of(error), "reason": reason, "exception": type(error).__name__, "traceback": trace}
 
 
 def _run(execution: Execution, placement: Placement) -> None:
     folder = execution.folder
+    execution.stop.check()
     device = choose_device(placement.device)
+    execution.where["device"] = describe_device(device)
     torch.set_num_threads(placement.threads)
     surroundings = _record_environment(execution, device, placement)
     spec = folder.read_spec()
     trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), device)
-    execution.report(trainer, "preparation")
+    execution.trainer = trainer
+    execution.report("preparation")
     if folder.checkpoint.exists():
         trainer.load_state_dict(_load(folder.checkpoint, spec.identity))
-        logger.info("attempt %d goes on from step %d", execution.attempt, trainer.step)
+        logger.info("attempt %d goes on from step %d", execution.ownership.attempt, trainer.step)
+    execution.begun = execution.saved = (trainer.searched, trainer.step)
     try:
         trainer.train(execution)
     except StopRequested:
-        execution.save(trainer)
+        if execution.stop.cause is not StopCause.TAKEN_OVER:
+            execution.save(trainer)
         raise
-    execution.report(trainer, "evaluation")
+    execution.report("evaluation")
     _finish(execution, trainer, surroundings["code"])
 
 
 def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> None:
     """Evaluate and write the result; the result comes last, since its presence means that the run is done."""
     folder, spec, cost, test = execution.folder, trainer.spec, trainer.cost, trainer.data.test
+    check = execution.stop.check
     policy = trainer.method.test_policy()
-    predictions = evaluate(trainer.network, policy, test, spec.protocol, spec.seed, cost)
-    execution.stop.check()
-    probe = rotation_probe(trainer.network, trainer.data.probe_images, spec.protocol.probe_angles, cost)
-    with atomic_write(folder.predictions) as file:
-        np.savez_compressed(file, **predictions.arrays())  # type: ignore[arg-type]
-    state = {"identity": spec.identity, "network": trainer.network.state_dict()}
-    write_torch(folder.model, state | {"method": trainer.method.state_dict()})
+    predictions = evaluate(trainer.network, policy, test, spec.protocol, spec.seed, cost, check)
+    probe = rotation_probe(trainer.network, trainer.data.probe_images, spec.protocol.probe_angles, cost, check)
     result = {
         "identity": spec.identity,
         "metrics": summarise(predictions, spec.protocol.calibration_bins),
@@ -192,9 +248,15 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "data": trainer.data.provenance,
         "channels": _channel_statistics(trainer.data),
         "search_images": trainer.search_images,
-        "attempts": execution.attempt,
+        "attempts": execution.ownership.attempt,
         **compare_with_planted(trainer.method, trainer.data.planted, spec.protocol, spec.seed),
     }
+    execution.ownership.verify()
+    with atomic_write(folder.predictions) as file:
+        np.savez_compressed(file, **predictions.arrays())  # type: ignore[arg-type]
+    state = {"identity": spec.identity, "network": trainer.network.state_dict()}
+    write_torch(folder.model, state | {"method": trainer.method.state_dict()})
+    execution.ownership.verify()
     write_json(folder.path / "result.json", result)
     folder.checkpoint.unlink(missing_ok=True)
 
@@ -208,7 +270,11 @@ def _record_environment(execution: Execution, device: torch.device, placement: P
     """Add this attempt's surroundings to those of earlier ones and return them."""
     path = execution.folder.path / "environment.json"
     earlier = read_json(path)["attempts"] if path.exists() else []
-    surroundings = {"attempt": execution.attempt, "workers": placement.workers, **describe_environment(device)}
+    surroundings = {
+        "attempt": execution.ownership.attempt,
+        "workers": placement.workers,
+        **describe_environment(device),
+    }
     write_json(path, {"attempts": [*earlier, surroundings]})
     return surroundings
 
@@ -249,14 +315,18 @@ def _log_to(path: Path) -> Iterator[None]:
 
 
 def serve(placement: Placement, parent: int) -> None:
-    """Execute the runs whose folders come in on standard input, a line each, and answer each with its state."""
+    """Execute the runs that come in on standard input, and answer each with its state.
+
+    A line holds the run's CPU threads and its folder.
+    """
     stop = StopSignal(parent)
-    stop.install()
+    stop.install({signal.SIGTERM: StopCause.REQUESTED})
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a method prints is no answer
     for line in sys.stdin:
+        threads, path = line.rstrip("\n").split(" ", 1)
         try:
-            answer = str(execute(RunFolder(Path(line.rstrip("\n"))), placement, stop))
+            answer = str(execute(RunFolder(Path(path)), replace(placement, threads=int(threads)), stop))
         except BusyError:
             answer = "busy"
         except UserError as error:  # nothing could be recorded: the launcher passes it on
@@ -266,5 +336,5 @@ def serve(placement: Placement, parent: int) -> None:
 
 
 if __name__ == "__main__":
-    _device, _workers, _threads, _data, _parent = sys.argv[1:]
-    serve(Placement(_device, int(_workers), int(_threads), Path(_data)), int(_parent))
+    _device, _workers, _data, _parent = sys.argv[1:]
+    serve(Placement(_device, int(_workers), 1, Path(_data)), int(_parent))

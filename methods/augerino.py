@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
+from augbench.bench.ranges import tunable
 from augbench.bench.registry import register
 from augbench.bench.space import resample, to_unit_interval
 
@@ -15,18 +16,28 @@ GENERATORS = ("x-translation", "y-translation", "rotation", "uniform-scale", "st
 
 
 class WidthHyperparameters(Hyperparameters):
-    """Hyperparameters of every learner of widths."""
+    """Hyperparameters of every learner of widths.
 
-    learning_rate: float = Field(0.01, gt=0, le=1, description="rate of Adam for the widths")
+    Rates to be tried: from a tenth of what the author advises to what his script has.
+    """
+
+    learning_rate: float = tunable(
+        0.01, low=0.001, high=0.1, log=True, gt=0, le=1, description="rate of Adam for the widths"
+    )
     initial_width: float = Field(0.0067, gt=0, lt=10, description="full width of every uniform law at the start")
     initial_rotation_width: float = Field(1.313, gt=0, lt=10, description="the same for the rotation, in radians")
     translation_scale: float = Field(0.1, gt=0, le=1, description="factor on both translations, half images per unit")
 
 
 class AugerinoHyperparameters(WidthHyperparameters):
-    """Hyperparameters of Augerino."""
+    """Hyperparameters of Augerino.
 
-    regularisation: float = Field(0.05, ge=0, le=10, description="weight λ of the norm reward")
+    Weights to be tried: the authors' code and notebooks have 0.001 to 0.1; smaller data ask for more.
+    """
+
+    regularisation: float = tunable(
+        0.05, low=0.001, high=0.5, log=True, ge=0, le=10, description="weight λ of the norm reward"
+    )
     cut_off: float = Field(10.0, gt=0, description="the reward stops as soon as any width reaches this")
 
 

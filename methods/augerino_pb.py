@@ -1,10 +1,10 @@
 """Augerino's widths with SCALE's PAC-Bayes regulariser."""
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from augbench.bench.method import Copies, Setting
+from augbench.bench.ranges import tunable
 from augbench.bench.registry import register
 from augbench.bench.space import Space
 from augbench.methods.augerino import (
@@ -17,9 +17,11 @@ from augbench.methods.augerino import (
 
 
 class AugerinoPacBayesHyperparameters(WidthHyperparameters):
-    """Hyperparameters of Augerino with the PAC-Bayes regulariser."""
+    """Hyperparameters of Augerino with the PAC-Bayes regulariser; its weights to be tried are those of SCALE."""
 
-    regularisation: float = Field(0.006, ge=0, le=10, description="weight λ_reg of the PAC-Bayes regulariser")
+    regularisation: float = tunable(
+        0.006, low=0.001, high=0.1, log=True, ge=0, le=10, description="weight λ_reg of the PAC-Bayes regulariser"
+    )
 
 
 @register("augerino-pb")

@@ -20,6 +20,7 @@ from augbench.bench.catalogues import NetworkName
 from augbench.bench.dataset import Split
 from augbench.bench.errors import DivergedError
 from augbench.bench.method import Hyperparameters
+from augbench.bench.ranges import tunable
 from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
 from augbench.methods.dada_estimator import ControlVariate, draw_sample, relax
@@ -31,7 +32,11 @@ Weights = dict[str, Tensor]
 
 
 class SearchHyperparameters(Hyperparameters):
-    """Hyperparameters of the search; defaults are those of the reference code for CIFAR-10."""
+    """Hyperparameters of the search; defaults are those of the reference code for CIFAR-10.
+
+    Values to be tried: the authors' published policies come from network rates between 0.00125 (SVHN) and 0.1; rate and
+    temperature of the policy they do not vary, so those reach from well below to well above theirs.
+    """
 
     search_network: NetworkName | None = Field(None, description="network of the search; the run's own by default")
     search_images: int = Field(
@@ -39,13 +44,19 @@ class SearchHyperparameters(Hyperparameters):
     )
     search_epochs: int = Field(20, ge=1, le=10_000, description="passes over the images to fit on")
     search_batch_size: int = Field(128, ge=1, le=65_536, description="images in a batch of the search, of either half")
-    search_learning_rate: float = Field(0.1, gt=0, le=10, description="rate of the network at the start")
+    search_learning_rate: float = tunable(
+        0.1, low=0.001, high=0.2, log=True, gt=0, le=10, description="rate of the network at the start"
+    )
     search_final_rate: float = Field(0.001, ge=0, le=10, description="rate of the network at the end, along a cosine")
     search_momentum: float = Field(0.9, ge=0, lt=1, description="momentum of the network's steps")
     search_weight_decay: float = Field(2e-4, ge=0, le=1, description="weight decay of the network")
     search_clip: float = Field(5.0, gt=0, description="largest length of the network's gradient")
-    policy_learning_rate: float = Field(0.005, gt=0, le=1, description="rate of Adam for policy and control variate")
-    temperature: float = Field(0.5, gt=0, le=10, description="temperature of the relaxed sample")
+    policy_learning_rate: float = tunable(
+        0.005, low=0.001, high=0.05, log=True, gt=0, le=1, description="rate of Adam for policy and control variate"
+    )
+    temperature: float = tunable(
+        0.5, low=0.1, high=1.0, log=True, gt=0, le=10, description="temperature of the relaxed sample"
+    )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from augbench.bench.dataset import Split, split_off_validation
 from augbench.bench.errors import UserError
 from augbench.bench.image_space import ImageSpace
 from augbench.bench.method import Hyperparameters, repeat
+from augbench.bench.ranges import tunable
 from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
 from augbench.methods.subpolicies import SEARCHED, STAGES, LevelMapping, SubPolicies
@@ -29,18 +30,25 @@ LARGEST_GRADIENT = 5.0
 
 
 class DensityMatchingHyperparameters(Hyperparameters):
-    """Hyperparameters of the search; defaults are the paper's or its code's where they state them."""
+    """Hyperparameters of the search; defaults are the paper's or its code's where they state them.
+
+    Values to be tried reach from well below to well above the authors', who vary none of them.
+    """
 
     search_images: int = Field(4000, ge=20, description="training images, classes balanced, that the search uses")
     search_network: NetworkName | None = Field(None, description="network that judges policies; the run's by default")
     search_epochs: int | None = Field(None, ge=1, description="epochs of each such network; the run's by default")
     search_batch_size: int = Field(128, ge=1, description="images in a batch of the search")
-    search_learning_rate: float = Field(0.1, gt=0, le=10, description="rate of SGD at the start; falls as a cosine")
+    search_learning_rate: float = tunable(
+        0.1, low=0.01, high=0.3, log=True, gt=0, le=10, description="rate of SGD at the start; falls as a cosine"
+    )
     folds: int = Field(5, ge=1, le=100, description="random splits, each with a network of its own")
-    hold_out: float = Field(0.4, gt=0, lt=1, description="share of each class's images that a split holds out")
+    hold_out: float = tunable(
+        0.4, low=0.2, high=0.6, gt=0, lt=1, description="share of each class's images that a split holds out"
+    )
     rounds: int = Field(2, ge=1, le=10, description="rounds T of trials for each split; each keeps its best")
     trials: int = Field(200, ge=1, description="policies tried for each split and round")
-    sub_policies: int = Field(5, ge=1, le=100, description="sub-policies of a tried policy")
+    sub_policies: int = tunable(5, low=2, high=10, ge=1, le=100, description="sub-policies of a tried policy")
     draws: int = Field(5, ge=1, le=100, description="draws of which one must leave an image right")
     kept_trials: int = Field(10, ge=1, description="best tried policies N that are kept of each split and round")
 

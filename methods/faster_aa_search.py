@@ -18,6 +18,7 @@ from augbench.bench.catalogues import NetworkName
 from augbench.bench.dataset import Split
 from augbench.bench.image_space import OPERATIONS, ImageSpace
 from augbench.bench.method import Hyperparameters, Setting
+from augbench.bench.ranges import tunable
 from augbench.bench.search import SearchProblem, shuffled_batches
 from augbench.bench.space import to_unit_interval
 from augbench.methods.subpolicies import SEARCHED, STAGES, LevelMapping
@@ -31,18 +32,27 @@ NO_GRADIENT_IN_LEVELS = ("Posterize", "Solarize", "Cutout")
 
 
 class AdversarialSearchHyperparameters(Hyperparameters):
-    """Hyperparameters of policy and search; defaults are those of the authors' code."""
+    """Hyperparameters of policy and search; defaults are those of the authors' code.
+
+    Values to be tried reach from well below to well above the authors', who vary none of them.
+    """
 
     sub_policies: int = Field(10, ge=1, le=1000, description="sub-policies of the policy")
-    weight_temperature: float = Field(0.05, gt=0, le=100, description="temperature of the softmax over operations")
+    weight_temperature: float = tunable(
+        0.05, low=0.02, high=0.5, log=True, gt=0, le=100, description="temperature of the softmax over operations"
+    )
     probability_temperature: float = Field(0.1, gt=0, le=100, description="temperature of the relaxed coins")
     search_images: int = Field(4000, ge=2, description="training images, classes balanced, that the search uses")
     search_network: NetworkName | None = Field(None, description="trunk of critic and classifier; the run's by default")
     search_epochs: int = Field(20, ge=1, description="epochs of the search")
     search_batch_size: int = Field(128, ge=2, multiple_of=2, description="images in a batch: half real, half augmented")
-    search_learning_rate: float = Field(1e-3, gt=0, le=1, description="rate of Adam for the critic and the policy")
+    search_learning_rate: float = tunable(
+        1e-3, low=1e-4, high=1e-2, log=True, gt=0, le=1, description="rate of Adam for the critic and the policy"
+    )
     chunks: int = Field(8, ge=1, description="parts of the augmented half-batch that get a sub-policy each")
-    class_weight: float = Field(0.1, ge=0, le=1000, description="weight of the cross-entropies beside the critic")
+    class_weight: float = tunable(
+        0.1, low=0.01, high=1.0, log=True, ge=0, le=1000, description="weight of the cross-entropies beside the critic"
+    )
     penalty_weight: float = Field(10.0, ge=0, le=1000, description="weight of the critic's gradient penalty")
 
 

@@ -4,15 +4,21 @@ import torch
 from pydantic import Field, model_validator
 
 from augbench.bench.method import Hyperparameters, Setting, SharedSpaceMethod
+from augbench.bench.ranges import tunable
 from augbench.bench.registry import register
 from augbench.bench.space import Draw
 
 
 class RandAugmentHyperparameters(Hyperparameters):
-    """Hyperparameters of RandAugment; defaults are torchvision's."""
+    """Hyperparameters of RandAugment; defaults are torchvision's.
 
-    operations: int = Field(2, ge=1, le=8, description="choices N for each image, of the seven blocks and the identity")
-    magnitude: int = Field(9, ge=0, le=1000, description="level M of every strength, counted from 0")
+    Values to be tried: published settings have N from 1 to 3 and M from 5 to 14; both go a little further here.
+    """
+
+    operations: int = tunable(
+        2, low=1, high=4, ge=1, le=8, description="choices N for each image, of the seven blocks and the identity"
+    )
+    magnitude: int = tunable(9, low=2, high=20, ge=0, le=1000, description="level M of every strength, counted from 0")
     bins: int = Field(31, ge=2, le=1001, description="levels from none to the block's maximum, evenly spaced")
 
     @model_validator(mode="after")

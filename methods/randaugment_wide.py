@@ -4,6 +4,7 @@ import torch
 from pydantic import Field, model_validator
 
 from augbench.bench.method import Hyperparameters, Setting
+from augbench.bench.ranges import tunable
 from augbench.bench.registry import register
 from augbench.methods.wide_policy import (
     AUTOAUGMENT_RANGES,
@@ -16,10 +17,15 @@ from augbench.methods.wide_policy import (
 
 
 class RandAugmentWideHyperparameters(Hyperparameters):
-    """Hyperparameters of RandAugment; defaults are torchvision's."""
+    """Hyperparameters of RandAugment; defaults are torchvision's.
 
-    operations: int = Field(2, ge=1, le=14, description="operations N applied to each image, one after another")
-    magnitude: int = Field(9, ge=0, description="level M of all strengths, from 0 to bins − 1")
+    Values to be tried: published settings have N from 1 to 3 and M from 5 to 14; both go a little further here.
+    """
+
+    operations: int = tunable(
+        2, low=1, high=4, ge=1, le=14, description="operations N applied to each image, one after another"
+    )
+    magnitude: int = tunable(9, low=2, high=20, ge=0, description="level M of all strengths, from 0 to bins − 1")
     bins: int = Field(31, ge=2, le=1001, description="levels of strength, from the weakest to the strongest")
 
     @model_validator(mode="after")

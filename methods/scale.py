@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from augbench.bench.method import Copies, Hyperparameters, Setting, SharedSpaceMethod
+from augbench.bench.ranges import tunable
 from augbench.bench.registry import register
 from augbench.bench.space import Draw
 from augbench.methods.scale_estimators import Estimator, probability_gradient
@@ -16,11 +17,16 @@ SMALLEST_MARGIN = 1e-6
 
 
 class DistributionHyperparameters(Hyperparameters):
-    """Hyperparameters of every learner of (π, α); defaults are SCALE's where its paper states them."""
+    """Hyperparameters of every learner of (π, α); defaults are SCALE's where its paper states them.
+
+    Rates to be tried: the paper's is for 200 epochs of gradient steps; the fewer there are, the larger they have to be.
+    """
 
     copies: int = Field(4, ge=1, le=64, description="augmented copies M of each image in a batch")
     estimator: Estimator = Field("pooled", description="estimator of the gradient of the probabilities π")
-    learning_rate: float = Field(0.001, gt=0, le=1, description="rate for π and α in the first epoch; falls to 0")
+    learning_rate: float = tunable(
+        0.001, low=0.0003, high=0.1, log=True, gt=0, le=1, description="rate for π and α in the first epoch; falls to 0"
+    )
     joint_share: float = Field(1.0, gt=0, le=1, description="share of the epochs, from the first, in which π, α learn")
     initial_range: float = Field(0.1, gt=0, le=0.69, description="range α of every continuous block at the start")
     clamp: float = Field(0.4, ge=0, lt=1, description="π is kept in [c, 1−c]; c falls from this over 7 to 0")
@@ -33,9 +39,15 @@ class DistributionHyperparameters(Hyperparameters):
 
 
 class ScaleHyperparameters(DistributionHyperparameters):
-    """Hyperparameters of SCALE."""
+    """Hyperparameters of SCALE.
 
-    regularisation: float = Field(0.006, ge=0, le=10, description="weight λ_reg of the PAC-Bayes regulariser")
+    Weights to be tried: the theory says 1/√n, 0.004 for 60,000 images, and the paper takes 0.006 to 0.02; smaller data
+    ask for more.
+    """
+
+    regularisation: float = tunable(
+        0.006, low=0.001, high=0.1, log=True, ge=0, le=10, description="weight λ_reg of the PAC-Bayes regulariser"
+    )
     prior: float = Field(0.01, gt=0, lt=1, description="β: the prior leaves a block out with this probability")
 
 

@@ -1,17 +1,19 @@
 """SCALE's distribution with Augerino's norm reward."""
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
+from augbench.bench.ranges import tunable
 from augbench.bench.registry import register
 from augbench.methods.scale import DISTRIBUTION_DEVIATIONS, DistributionHyperparameters, LearnedDistribution
 
 
 class ScaleNormHyperparameters(DistributionHyperparameters):
-    """Hyperparameters of SCALE with the norm reward."""
+    """Hyperparameters of SCALE with the norm reward; its weights to be tried are those of Augerino."""
 
-    regularisation: float = Field(0.05, ge=0, le=10, description="weight λ of the norm reward")
+    regularisation: float = tunable(
+        0.05, low=0.001, high=0.5, log=True, ge=0, le=10, description="weight λ of the norm reward"
+    )
 
 
 @register("scale-norm")

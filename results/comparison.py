@@ -2,38 +2,26 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from augbench.bench.run_folder import RunState
+from augbench.results.costs import (
+    TUNING_COLUMNS,
+    passes_cell,
+    time_cell,
+    tuning_cell,
+    tuning_definitions,
+    tuning_notes,
+)
 from augbench.results.frame import Runs
+from augbench.results.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, mean_cell
 
-NOTHING = "–"
-SEVERAL_DEVICES = "several devices"
 MOST_NAMED = 6  # of the methods and data sets that a table lacks
 CHECKSUM = re.compile("=#[0-9a-f]{8}")  # as `brief` writes a long setting
 RECOVERY_DIGITS = 3  # chance alone moves a distance by about 0.002
-
-
-@dataclass(frozen=True)
-class Column:
-    """What one column shows.
-
-    Attributes:
-        heading: Heading with the unit.
-        metric: Machine-readable name, as in the CSV file.
-        draws: Number of test-time draws, None where that is no question.
-        unit: Unit of the raw number behind a cell.
-        rank: Which columns the terminal shows first, which has room for few: 1 before 2, 0 never unless asked.
-    """
-
-    heading: str
-    metric: str
-    draws: int | None
-    unit: str
-    rank: int = 0
 
 
 OF_THE_MAXIMUM = "share of the maximum"
@@ -49,65 +37,6 @@ RECOVERY_DEFINITION = (
     "All: mean over all seven, so also what was found besides, such as symmetries that the images had before. "
     "Chance alone gives about 0.002."
 )
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One entry.
-
-    Attributes:
-        text: As people read it, not yet escaped.
-        mean: Mean over seeds in the column's unit, None for an empty cell.
-        sd: Standard deviation over seeds (n − 1 in the divisor), None for fewer than two.
-        count: Number of seeds.
-        best: Whether to set it in bold.
-    """
-
-    text: str
-    mean: float | None = None
-    sd: float | None = None
-    count: int = 0
-    best: bool = False
-
-
-@dataclass(frozen=True)
-class Row:
-    """One method on one data set; `comparison` is what rows of a group have in common, cells are in column order."""
-
-    comparison: str
-    dataset: str
-    network: str
-    budget: str
-    protocol: str
-    label: str
-    device: str
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of any text; what writes it in a format escapes it.
-
-    Attributes:
-        name: What a document refers to it by.
-        title: One line.
-        notes: What a reader must know of these runs: splits, devices, what ± is, what is missing.
-        definitions: What the columns mean.
-        columns: The columns after data set and method.
-        rows: Rows, grouped by data set.
-    """
-
-    name: str
-    title: str
-    notes: tuple[str, ...]
-    definitions: tuple[str, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-
-    def groups(self) -> Iterator[tuple[str, list[Row]]]:
-        """Yield each data set with its rows."""
-        for comparison in dict.fromkeys(row.comparison for row in self.rows):
-            yield comparison, [row for row in self.rows if row.comparison == comparison]
 
 
 def comparison_table(runs: Runs) -> Table:
@@ -145,6 +74,7 @@ def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]
     columns.append(Column("Training (s)", "training_seconds", None, "seconds", rank=4))
     columns.append(Column("Evaluation (s)", "evaluation_seconds", None, "seconds"))
     columns.append(Column("Time / none", "time_ratio", None, "ratio", rank=5))
+    columns += TUNING_COLUMNS if finished["tuning_trials"].notna().any() else []
     columns.append(Column("Image passes", "training_image_passes", None, "images", rank=7))
     return tuple(columns)
 
@@ -191,55 +121,12 @@ def missing_seeds(cell: Cell, seeds: int) -> str:
     return "" if cell.mean is None or cell.count == seeds else f" ({cell.count}/{seeds} seeds)"
 
 
-def mean_cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
-    """Average over seeds.
-
-    Args:
-        values: One for each seed.
-        factor: What to multiply by in the text, 100 for percentages.
-        digits: Decimals in the text.
-    """
-    if values.empty:
-        return Cell(NOTHING)
-    mean, deviation = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
-    text = f"{factor * mean:.{digits}f}" + (f" ± {factor * deviation:.{digits}f}" if deviation is not None else "")
-    return Cell(text, mean, deviation, len(values))
-
-
 def _other_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
     if column in RECOVERY_COLUMNS:
         return mean_cell(inside[column.metric].dropna().astype(float), 1, RECOVERY_DIGITS)
     if column.unit == "images":
-        return _passes_cell(inside[f"image_passes_{column.metric.removesuffix('_image_passes')}"])
-    # Seconds of different devices say nothing about one another and are never averaged.
-    if inside["device"].nunique() > 1 or inside["seconds_training"].isna().any():
-        return Cell(NOTHING if column.metric == "time_ratio" else SEVERAL_DEVICES)
-    if column.metric == "time_ratio":
-        return _ratio_cell(group, inside)
-    seconds = inside[f"seconds_{column.metric.removesuffix('_seconds')}"]
-    if column.metric == "search_seconds" and not inside["image_passes_search"].any():
-        return Cell(NOTHING)  # nothing was searched for; finding that out took a moment
-    cell = mean_cell(seconds, 1, 1 if seconds.mean() < 10 else 0)
-    alone = group["device"].nunique() == 1
-    return cell if alone else replace(cell, text=f"{cell.text} ({inside['device'].iloc[0]})")
-
-
-def _passes_cell(passes: "pd.Series[int]") -> Cell:
-    cell = mean_cell(passes.astype(float), 1, 0)
-    return replace(cell, text=f"{cell.mean:,.0f}") if cell.mean else Cell(NOTHING)
-
-
-def _ratio_cell(group: pd.DataFrame, inside: pd.DataFrame) -> Cell:
-    """Mean time of search and training over that of `none` on the same device."""
-    baseline = group[(group["method"] == "none") & (group["device"] == inside["device"].iloc[0])]
-    if baseline["label"].nunique() != 1:
-        return Cell(NOTHING)
-    ratio = _seconds(inside) / _seconds(baseline)
-    return Cell(f"×{ratio:.1f}", ratio, None, len(inside))
-
-
-def _seconds(runs: pd.DataFrame) -> float:
-    return float((runs["seconds_training"] + runs["seconds_search"]).mean())
+        return passes_cell(inside[f"image_passes_{column.metric.removesuffix('_image_passes')}"])
+    return tuning_cell(group, inside, column) if column in TUNING_COLUMNS else time_cell(group, inside, column)
 
 
 def _mark_best(rows: list[Row], columns: Sequence[Column], digits: int) -> list[Row]:
@@ -269,6 +156,7 @@ def run_notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
         *_descriptions(groups),
         *_deviation(counts),
         *_settings(finished),
+        *tuning_notes(finished),
         *_checksums(finished),
         *_several_codes(finished),
         *_left_out(runs),
@@ -331,6 +219,7 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
         "seconds of search and training as a multiple of those of none with the same data, network, budget and device; "
         "compilation and evaluation are not counted. Image passes: images through the network in training, forwards; "
         "search passes: through any network in the search.",
+        *tuning_definitions(columns),
         "Bold: highest mean accuracy, as shown, among the methods with all seeds; that is no test of significance.",
     )
 
@@ -376,12 +265,18 @@ def _left_out(runs: Runs) -> list[str]:
     counts = {"unfinished": runs.unfinished, "failed": runs.failed, "damaged": len(runs.damaged)}
     missing = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     if not missing:
-        return []
+        return _trials_of_tunings(runs)
     waiting = runs.runs.loc[runs.runs["state"] != RunState.DONE.value, ["label", "comparison"]]
     named = [f"{label} on {comparison}" for label, comparison in _distinct(waiting)]
     more = [f"{len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
     which = ", ".join(named[:MOST_NAMED] + more)
-    return [f"Runs that are not in this table: {missing}{f' ({which})' if which else ''}."]
+    return [f"Runs that are not in this table: {missing}{f' ({which})' if which else ''}.", *_trials_of_tunings(runs)]
+
+
+def _trials_of_tunings(runs: Runs) -> list[str]:
+    if not runs.trials:
+        return []
+    return [f"{runs.trials} trials of a tuning are left out: they are evaluated on validation images."]
 
 
 def _distinct(frame: pd.DataFrame) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from augbench.bench.errors import UserError
 from augbench.bench.law import PlantedLaw, recovery_error
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState, run_folders
 from augbench.bench.spec import RunSpec, brief
+from augbench.bench.tuning.cost import TuningCost
 from augbench.results.labels import RunLabels, label_runs, method_rank, same_run_key
 from augbench.results.record import Record, Result, read_record
 
@@ -35,7 +36,9 @@ class Runs:
             quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation` (radians), `maximum_log_scale`,
             `maximum_shear`. Where a law was planted: `law`, its name; `recovery_error` over all coordinates and
             `recovery_error_planted` over those that it changes; `law_comparison` and `law_label`, what `comparison`
-            and `label` would be if no law told the data sets apart. Results are NaN or None for runs that are not done.
+            and `label` would be if no law told the data sets apart. Where hyperparameters were tuned: `tuning_trials`,
+            `tuning_search`, `tuning_device` and `tuning_seconds` of all trials together, the same for each seed (NaN
+            for those of several devices). Results are NaN or None for runs that are not done.
         scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
         trajectories: Runs × `epoch` (from 1) × `quantity`: `value`. Quantities are `loss`, `accuracy` in [0, 1]
             and the learned numbers `probability/<block>` and `range/<block>`. Runs under way are in it.
@@ -45,6 +48,8 @@ class Runs:
         recovery: Finished runs on planted data × `coordinate`: `distance` of the learned law from the planted one,
             and `planted`, whether the law changes the coordinate.
         damaged: What is wrong with folders that were left out.
+        trials: Number of runs that were left out since they are trials of a tuning: what they have reached on
+            validation images stands beside no result on test images.
     """
 
     root: Path
@@ -56,6 +61,7 @@ class Runs:
     reliability: pd.DataFrame
     recovery: pd.DataFrame
     damaged: tuple[str, ...] = ()
+    trials: int = 0
 
     @property
     def states(self) -> dict[str, int]:
@@ -99,9 +105,15 @@ def load_runs(root: Path, *, skip_damaged: bool = False) -> Runs:
 
     Raises:
         DamagedError: If a folder is damaged or holds the same run as another one, unless `skip_damaged`.
-        UserError: If there is no such folder, or it holds no runs.
+        UserError: If there is no such folder, it holds no runs, or only trials of a tuning.
     """
-    records, damaged = _read_all(run_folders(root), skip_damaged=skip_damaged)
+    everything, damaged = _read_all(run_folders(root), skip_damaged=skip_damaged)
+    records = [record for record in everything if record.spec.protocol.evaluated_on == "test"]
+    if everything and not records:
+        raise UserError(
+            f"{root} holds only trials of a tuning, which are evaluated on validation images and are no results on "
+            "test images. The same `augbench tune` command shows them; run the suite that it has written."
+        )
     labels = label_runs([record.spec for record in records])
     ordered = sorted(zip(records, labels, strict=True), key=lambda pair: _order(*pair))
     without_law = label_runs([_without_law(record.spec) for record, _ in ordered])
@@ -115,6 +127,7 @@ def load_runs(root: Path, *, skip_damaged: bool = False) -> Runs:
         reliability=_frame(_rows(ordered, _reliability), ("bin", "count", "confidence", "accuracy")),
         recovery=_frame(_rows(ordered, _recovery), ("coordinate", "distance", "planted")),
         damaged=damaged,
+        trials=len(everything) - len(records),
     )
 
 
@@ -168,11 +181,13 @@ _PROTOCOL_COLUMNS = (
     *("maximum_rotation", "maximum_log_scale", "maximum_shear"),
 )
 _PLANTED_COLUMNS = ("law", "recovery_error", "recovery_error_planted", "law_comparison", "law_label")
+_TUNING_COLUMNS = ("tuning_trials", "tuning_search", "tuning_device", "tuning_seconds")
 _RUN_COLUMNS = (
     *("identity", "state", "dataset", "dataset_label", "settings", "network", "budget", "protocol"),
     *_RESULT_COLUMNS,
     *_PROTOCOL_COLUMNS,
     *_PLANTED_COLUMNS,
+    *_TUNING_COLUMNS,
 )
 
 
@@ -193,6 +208,8 @@ def _run_row(record: Record, labels: RunLabels, without_law: RunLabels) -> dict[
     row |= {"settings": ", ".join(f"{key}={brief(value)}" for key, value in sorted(spec.method.settings.items()))}
     row |= {"budget": labels.budget, "protocol": labels.protocol}
     row |= {column: getattr(spec.protocol, column) for column in _PROTOCOL_COLUMNS}
+    if record.tuning is not None:
+        row |= _tuning(record.tuning)
     result = record.result
     if result is not None:
         row |= {"device": " + ".join(result.seconds), "code": result.code.label}
@@ -203,6 +220,12 @@ def _run_row(record: Record, labels: RunLabels, without_law: RunLabels) -> dict[
         row |= {f"image_passes_{phase}": result.image_passes.get(phase, 0) for phase in PHASES}
         row |= _planted(result, without_law)
     return row
+
+
+def _tuning(cost: TuningCost) -> dict[str, Any]:
+    seconds = next(iter(cost.seconds.values())) if len(cost.seconds) == 1 else math.nan
+    values = (cost.trials, cost.search, " + ".join(cost.seconds), seconds)
+    return dict(zip(_TUNING_COLUMNS, values, strict=True))
 
 
 def _planted(result: Result, without_law: RunLabels) -> dict[str, Any]:

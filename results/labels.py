@@ -106,11 +106,15 @@ def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
 
 def _varying_parts(parts: Sequence[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:
     """Blank out the network where its data set has one only, the budget where both have one only."""
+    networks: dict[str, set[str]] = defaultdict(set)
+    budgets: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for dataset, network, budget, _ in parts:
+        networks[dataset].add(network)
+        budgets[dataset, network].add(budget)
     kept = []
     for dataset, network, budget, protocol in parts:
-        networks = {other[1] for other in parts if other[0] == dataset}
-        budgets = {other[2] for other in parts if other[:2] == (dataset, network)}
-        kept.append((dataset, network if len(networks) > 1 else "", budget if len(budgets) > 1 else "", protocol))
+        shown = (network if len(networks[dataset]) > 1 else "", budget if len(budgets[dataset, network]) > 1 else "")
+        kept.append((dataset, *shown, protocol))
     return kept
 
 

@@ -62,7 +62,7 @@ def finished_runs(paths: Sequence[Path]) -> list[FinishedRun]:
 def _finished_folders(path: Path) -> list[RunFolder]:
     if is_run_folder(path):
         return [RunFolder(path)]
-    folders = run_folders(path)
+    folders = [folder for folder in run_folders(path) if folder.read_spec().protocol.evaluated_on == "test"]
     finished = [folder for folder in folders if folder.state() is RunState.DONE]
     if not finished:
         raise UserError(

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from augbench.bench.files import read_json
 from augbench.bench.metrics import ReliabilityBins, check_probabilities, equal_width_bins
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.spec import RunSpec
+from augbench.bench.tuning.cost import NAME as TUNING
+from augbench.bench.tuning.cost import TuningCost
 
 
 class _Stored(BaseModel):
@@ -80,6 +83,12 @@ class Result(_Stored):
     recovery: dict[str, float] = {}
 
 
+class StoredTuning(TuningCost):
+    """Content of `tuning.json` in a run folder."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
 class Epoch(_Stored):
     """One line of `metrics.jsonl`: training loss, training accuracy in [0, 1] and learned numbers; counts from 1."""
 
@@ -100,6 +109,7 @@ class Record:
         epochs: What was recorded of each finished epoch.
         result: Its result, None unless it is done.
         reliability: Test images without test-time draws by confidence, None unless it is done.
+        tuning: What it cost to find its hyperparameters, None where that is not known.
     """
 
     folder: RunFolder
@@ -108,6 +118,7 @@ class Record:
     epochs: tuple[Epoch, ...]
     result: Result | None
     reliability: ReliabilityBins | None
+    tuning: TuningCost | None = None
 
 
 def read_record(folder: RunFolder) -> Record:
@@ -121,6 +132,7 @@ def read_record(folder: RunFolder) -> Record:
         epochs = tuple(Epoch.model_validate(row) for row in folder.read_metrics())
         # Only what the state calls done has a result here, also where a run finishes while it is being read.
         result = Result.model_validate(folder.read_result()) if state == RunState.DONE else None
+        tuning = _read_tuning(folder)
     except ValidationError as error:
         places = ", ".join(sorted({".".join(str(part) for part in problem["loc"]) for problem in error.errors()}))
         raise DamagedError(
@@ -133,7 +145,20 @@ def read_record(folder: RunFolder) -> Record:
             "away or delete it and run the suite again; the other runs are not affected."
         )
     reliability = None if result is None else _read_reliability(folder, result, spec.protocol.calibration_bins)
-    return Record(folder, spec, state, epochs, result, reliability)
+    return Record(folder, spec, state, epochs, result, reliability, tuning)
+
+
+def _read_tuning(folder: RunFolder) -> TuningCost | None:
+    path = folder.path / TUNING
+    if not path.exists():
+        return None
+    try:
+        return StoredTuning.model_validate(read_json(path))
+    except ValueError:
+        raise DamagedError(
+            f"{path} is damaged. Delete it and run the suite of `augbench tune` again, which writes it anew; the other "
+            "runs are not affected."
+        ) from None
 
 
 def _read_reliability(folder: RunFolder, result: Result, bins: int) -> ReliabilityBins:

@@ -7,22 +7,16 @@ import pandas as pd
 
 from augbench.bench.law import COORDINATES
 from augbench.results.comparison import (
-    NOTHING,
     OF_THE_MAXIMUM,
     RECOVERY_COLUMNS,
     RECOVERY_DEFINITION,
     RECOVERY_DIGITS,
-    SEVERAL_DEVICES,
-    Cell,
-    Column,
-    Row,
-    Table,
     accuracy_digits,
-    mean_cell,
     missing_seeds,
     run_notes,
 )
 from augbench.results.frame import Runs
+from augbench.results.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, mean_cell
 
 ACCURACY = Column("Accuracy (%)", "accuracy", 0, "share")
 LAWS = (

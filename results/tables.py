@@ -10,9 +10,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from augbench.bench.files import make_folder, write_text
-from augbench.results.comparison import Cell, Column, Row, Table, comparison_table
+from augbench.results.comparison import comparison_table
 from augbench.results.frame import Runs
 from augbench.results.recovery import coordinate_table, has_planted, recovery_table
+from augbench.results.table import Cell, Column, Row, Table
 
 CSV_COLUMNS = (
     *("dataset", "network", "budget", "protocol", "method", "device"),

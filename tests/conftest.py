@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 import torch
 
+from augbench.bench.claim import this_machine
 from augbench.bench.commands.main import main
 from augbench.bench.dataset import DatasetOptions, ImageData, Split
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.files import write_json
+from augbench.bench.placement import Placement
 from augbench.bench.protocol import Budget, Protocol
-from augbench.bench.run_folder import RunFolder
+from augbench.bench.run_folder import RunFolder, RunState, mark_output_folder
 from augbench.bench.source_files import Supply
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
-from augbench.bench.training import StopRequested
-from augbench.bench.worker import StopSignal
+from augbench.bench.stopping import StopRequested, StopSignal
+from augbench.bench.submissions import Submission, new_submission
 from augbench.datasets.cifar10 import Cifar10
 from augbench.datasets.mnist import Mnist
 from augbench.datasets.mnist5k import Mnist5k
@@ -237,3 +239,69 @@ def _outcome(folder: RunFolder) -> dict[str, Any]:
     weights = {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
     kept = {key: value for key, value in result.items() if key not in NOT_REPEATABLE}
     return {"result": kept, "predictions": predictions, "weights": weights, "rows": folder.read_metrics()}
+
+
+class Planter:
+    """Plants runs in any state in an output folder, without training.
+
+    Attributes:
+        out: The output folder.
+    """
+
+    def __init__(self, out: Path, make_spec: MakeSpec) -> None:
+        self.out = out
+        self.make_spec = make_spec
+        self.planted = 0
+
+    def planned(self, method: str = "none") -> RunFolder:
+        """Plant a run that was placed and has not begun; each has another seed."""
+        mark_output_folder(self.out)
+        spec = self.make_spec(method, seed=self.planted)
+        self.planted += 1
+        folder = RunFolder(self.out / "runs" / spec.folder_name)
+        folder.write_spec(spec)
+        return folder
+
+    def done(self, method: str = "none") -> RunFolder:
+        """Plant a run that looks finished to all but those who read what it has predicted."""
+        folder = self.planned(method)
+        folder.predictions.touch()
+        write_json(folder.path / "result.json", {"identity": folder.read_spec().identity})
+        return folder
+
+    def ended(self, state: RunState, method: str = "none", **details: Any) -> RunFolder:
+        """Plant a run that has ended without a result."""
+        folder = self.planned(method)
+        folder.write_status(state, **details)
+        return folder
+
+    def running(self, method: str = "none", **details: Any) -> RunFolder:
+        """Plant a run that a process on another machine executes, by all that can be known here."""
+        folder = self.ended(RunState.RUNNING, method, **details)
+        (folder.path / "lock").touch()
+        owner = {"machine": "another", "host": "node7", "pid": 1, "launcher": "slurm", "job": "31_4"}
+        write_json(folder.path / "claim-1.json", {"owner": owner})
+        return folder
+
+    def killed(self, method: str = "none", **details: Any) -> RunFolder:
+        """Plant a run whose process has died without a word."""
+        folder = self.ended(RunState.RUNNING, method, **details)
+        (folder.path / "lock").touch()
+        owner = {"machine": this_machine(), "host": "here", "pid": 1, "launcher": "local", "job": None}
+        write_json(folder.path / "claim-1.json", {"owner": owner})
+        return folder
+
+    def submitted(self, *folders: RunFolder, **fields: Any) -> Submission:
+        """Plant the record of an array of jobs."""
+        names = [folder.path.name for folder in folders]
+        nothing: dict[str, Any] = {"resources": {}, "arguments": {}, "code": {}}
+        made = new_submission("slurm", self.out, names, **nothing, command="augbench run demo --profile lab")
+        made = made.model_copy(update={"job": "31"} | fields)
+        made.write()
+        return made
+
+
+@pytest.fixture
+def plant(tmp_path: Path, make_spec: MakeSpec) -> Planter:
+    """Plant runs in the folder `out`."""
+    return Planter(tmp_path / "out", make_spec)

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, placement
+from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
 from augbench.bench.environment import choose_device
 from augbench.bench.run_folder import RunFolder
 from augbench.results.bound import Assumptions, PacBayesBound, PriorMean, pac_bayes_bound
@@ -33,7 +33,7 @@ def bound(
     found = pac_bayes_bound(
         RunFolder(run),
         Assumptions(lipschitz, loss_range, delta, prior_deviation, prior_mean, prior),
-        data=placement(1, device, data).data,
+        data=data_folder(data),
         device=choose_device(device),
         draws=draws,
     )

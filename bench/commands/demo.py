@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from augbench.bench.commands.options import DEFAULT_DATA, Device, RetryFailed, Workers, placement
+from augbench.bench.commands.options import LaunchDevice, RetryFailed, Workers, make_order
 from augbench.bench.commands.running import execute, raise_unfinished
 from augbench.bench.suite import load_suite
 
@@ -14,15 +14,15 @@ from augbench.bench.suite import load_suite
 def demo(
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("augbench-demo"),
     workers: Workers = None,
-    device: Device = "cpu",
+    device: LaunchDevice = None,
     retry_failed: RetryFailed = False,
 ) -> None:
     """Compare five learners on upright and rotated digits: a table, what each one found, and figures."""
-    where = placement(workers, device, DEFAULT_DATA)
-    ended = execute(load_suite("demo"), out, "local", where, retry_failed=retry_failed)
+    order = make_order(out, launcher="local", workers=workers, device=device or "cpu")
+    ended = execute(load_suite("demo"), order, retry_failed=retry_failed)
     if len(ended.unfinished()) < len(ended.runs):
         show(out)
-    raise_unfinished(ended)
+    raise_unfinished(ended, out)
 
 
 def show(out: Path) -> None:

@@ -15,7 +15,10 @@ from augbench.bench.budgets import Level, PaperBudget, budgets
 from augbench.bench.catalogues import datasets, methods, networks
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.launchers.launcher import launchers
+from augbench.bench.profile import built_in_profiles, parse_profile
 from augbench.bench.protocol import Budget
+from augbench.bench.ranges import KEY as TUNED
+from augbench.bench.ranges import Range
 from augbench.bench.registry import IN_A_FILE_OF_YOUR_OWN, Catalogue
 from augbench.bench.suite import built_in_suites, parse_suite
 
@@ -29,6 +32,7 @@ class Kind(StrEnum):
     SUITES = "suites"
     BUDGETS = "budgets"
     LAUNCHERS = "launchers"
+    PROFILES = "profiles"
 
 
 def list_registered(
@@ -39,7 +43,7 @@ def list_registered(
     """List what is registered, or show the card of one entry."""
     cards, broken = _cards(kind)
     if name is not None and name not in cards:
-        hint = [] if kind in (Kind.SUITES, Kind.BUDGETS) else [IN_A_FILE_OF_YOUR_OWN]
+        hint = [] if kind in (Kind.SUITES, Kind.BUDGETS, Kind.PROFILES) else [IN_A_FILE_OF_YOUR_OWN]
         raise UserError(" ".join([one_of(kind.removesuffix("s"), name, cards), *broken, *hint]))
     if as_json:
         for reason in broken:
@@ -59,6 +63,8 @@ def _cards(kind: Kind) -> tuple[dict[str, dict[str, Any]], list[str]]:
         return {name: _suite_card(name, text) for name, text in built_in_suites().items()}, []
     if kind is Kind.BUDGETS:
         return _budget_cards(), []
+    if kind is Kind.PROFILES:
+        return {name: _profile_card(name, text) for name, text in built_in_profiles().items()}, []
     catalogues: dict[Kind, Catalogue[Any]] = {
         Kind.METHODS: methods(),
         Kind.DATASETS: datasets(),
@@ -91,6 +97,11 @@ def _settings(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
 def _suite_card(name: str, text: str) -> dict[str, Any]:
     suite = parse_suite(text, f"built-in suite {name!r}")
     return {"name": name, "title": suite.title, "runs": len(suite.specs()), "toml": text}
+
+
+def _profile_card(name: str, text: str) -> dict[str, Any]:
+    title = text.partition("\n")[0].lstrip("# ")
+    return {"name": name, "title": title, "launcher": parse_profile(text, name).launcher, "toml": text}
 
 
 def _budget_cards() -> dict[str, dict[str, Any]]:
@@ -168,5 +179,6 @@ def _setting_line(details: dict[str, Any]) -> str:
     limits = [f"{sign}{details[key]}" for key, sign in LIMITS.items() if key in details]
     choices = ["one of " + ", ".join(map(str, details["enum"]))] if "enum" in details else []
     default = "left out by default" if details.get("default") is None else f"default {details['default']}"
-    facts = ", ".join([default, *choices, *limits])
+    tried = [f"tuned: {Range.model_validate(details[TUNED])}"] if TUNED in details else []
+    facts = ", ".join([default, *choices, *limits, *tried])
     return f"{details.get('description', '')} ({facts})"

@@ -10,7 +10,25 @@ import typer
 from rich.console import Console
 
 import augbench
-from augbench.bench.commands import bound, checking, creating, data, demo, listing, probing, running, showing, toy
+from augbench.bench.commands import (
+    bound,
+    cancelling,
+    checking,
+    creating,
+    data,
+    demo,
+    failing,
+    following,
+    listing,
+    logs,
+    planning,
+    probing,
+    running,
+    showing,
+    toy,
+    tuning,
+)
+from augbench.bench.commands.plain import safe
 from augbench.bench.errors import UserError
 from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
 
@@ -25,8 +43,14 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("list")(listing.list_registered)
-app.command("plan")(running.plan)
+app.command("plan")(planning.plan)
 app.command("run")(running.run)
+app.command("status")(following.status)
+app.command("watch")(following.watch)
+app.command("logs")(logs.logs)
+app.command("failures")(failing.failures)
+app.command("retry")(failing.retry)
+app.command("cancel")(cancelling.cancel_runs)
 app.command("tables")(showing.tables)
 app.command("figures")(showing.figures)
 app.add_typer(creating.app, name="new")
@@ -35,6 +59,7 @@ app.command("bound")(bound.bound)
 app.add_typer(data.app, name="data")
 app.command("probe")(probing.probe)
 app.command("toy")(toy.toy)
+app.command("tune")(tuning.tune)
 
 
 def _print_version(value: bool) -> None:
@@ -64,7 +89,8 @@ def main() -> None:
     try:
         app(_plugins_first(sys.argv[1:]))
     except UserError as error:
-        Console(stderr=True).print(f"Error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        text = safe(f"Error: {error}")  # may quote what the code of a run has said
+        Console(stderr=True).print(text, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
 
 

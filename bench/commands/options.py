@@ -8,7 +8,9 @@ import typer
 
 from augbench.bench.environment import available_devices
 from augbench.bench.errors import UserError
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.launchers.launcher import Order
+from augbench.bench.placement import Placement
+from augbench.bench.profile import PROFILE_VARIABLE, Profile, load_profile
 
 MOST_DEFAULT_WORKERS = 4
 MEMORY_OF_A_WORKER = 0.9e9  # bytes, most of it torch itself, the launcher's share included
@@ -17,6 +19,27 @@ Workers = Annotated[
     int | None, typer.Option(help="Runs at the same time. Default: one for each GPU or CPU core, up to 4.")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+LaunchDevice = Annotated[
+    str | None, typer.Option("--device", help="auto, cpu, cuda or cuda:N. Default: auto, or what the profile says.")
+]
+Out = Annotated[Path, typer.Option(help="Output folder; runs go to OUT/runs.")]
+DEFAULT_OUT = Path("augbench-runs")
+ProfileName = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        envvar=PROFILE_VARIABLE,
+        help="How runs are placed on your machines: a name (`augbench list profiles`) or the path of a .toml file.",
+    ),
+]
+LauncherName = Annotated[
+    str | None, typer.Option("--launcher", help="In place of the profile's: see `augbench list launchers`.")
+]
+FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop all runs when the first one fails.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, whatever it costs.")]
+AllowChangedCode = Annotated[
+    bool, typer.Option("--allow-changed-code", help="Let runs that wait in a queue take whatever code is there then.")
+]
 Data = Annotated[
     Path, typer.Option(envvar="AUGBENCH_DATA", help="Folder of data sets that do not come with the package.")
 ]
@@ -25,18 +48,47 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Start failed 
 DEFAULT_DATA = Path("~/.cache/augbench")
 
 
-def placement(workers: int | None, device: str, data: Path) -> Placement:
-    """Turn options into a placement.
+def make_order(
+    out: Path,
+    profile: str | None = None,
+    *,
+    launcher: str | None = None,
+    workers: int | None = None,
+    device: str | None = None,
+    data: Path = DEFAULT_DATA,
+    fail_fast: bool = False,
+    allow_changed_code: bool = False,
+    from_scratch: bool = False,
+) -> Order:
+    """Turn options into an order; what is given on the command line replaces what the profile says.
+
+    Raises:
+        UserError: If the profile is wrong, the device does not exist here or the number of workers is not positive.
+    """
+    chosen = load_profile(profile)
+    if launcher is not None:
+        chosen = chosen.model_copy(update={"launcher": launcher})
+    where = placement(chosen, workers, device, data)
+    return Order(out, where, chosen, fail_fast, allow_changed_code, from_scratch)
+
+
+def placement(profile: Profile, workers: int | None, device: str | None, data: Path) -> Placement:
+    """Say where each run is executed.
 
     Raises:
         UserError: If the device does not exist here or the number of workers is not positive.
     """
+    threads = profile.resources.cpus
+    if profile.launcher != "local":  # other machines may have other devices
+        return Placement(device or "auto", 1, threads, data_folder(data))
+    workers = workers if workers is not None else profile.local.workers
+    device = device or profile.local.device
     if workers is not None and workers < 1:
         raise UserError(f"--workers must be at least 1, not {workers}.")
     devices = available_devices(device)
-    most = _cores() if devices == ["cpu"] else len(devices)
+    most = _cores() // threads if devices == ["cpu"] else len(devices)
     count = workers or max(1, min(most, MOST_DEFAULT_WORKERS, _fitting_memory()))
-    return Placement(device, count, 1, data_folder(data))
+    return Placement(device, count, threads, data_folder(data))
 
 
 def data_folder(data: Path) -> Path:

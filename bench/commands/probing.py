@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from augbench.bench.catalogues import datasets
-from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, placement
+from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
 from augbench.bench.environment import choose_device
 from augbench.bench.errors import UserError, one_of, shortened
 from augbench.bench.files import make_folder
@@ -57,7 +57,7 @@ def probe(
         raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
     if on is not None:
         datasets().get(on)
-    where = placement(1, device, data)
+    data_root, chosen_device = data_folder(data), choose_device(device)
     from augbench.results.probes import finished_runs, probe_runs, summarise_probe, write_probe
 
     found = finished_runs(runs)
@@ -69,8 +69,8 @@ def probe(
             found,
             with_identity,
             draws=draws,
-            data_root=where.data,
-            device=choose_device(device),
+            data_root=data_root,
+            device=chosen_device,
             on=on,
             after_each=lambda: progress.advance(task),
         )

@@ -31,7 +31,7 @@ class LaunchProgress:
         if not self.console.is_terminal:
             for run in activity.ended[self.reported :]:
                 self.reported += 1
-                state = run.read_status().get("state", "unknown")
+                state = run.read_status().get("state", "not begun")
                 self.console.print(
                     f"[{self.reported}/{self.total}] {run.path.name}: {state}", markup=False, soft_wrap=True
                 )

@@ -1,27 +1,46 @@
-"""`augbench plan` and `augbench run`."""
+"""`augbench run`, and what other commands need to have runs placed."""
 
-import json
 import signal
-from collections.abc import Iterator
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from augbench.bench.budgets import level_named
 from augbench.bench.changed_plugins import changed_plugins
-from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, RetryFailed, Workers, placement
+from augbench.bench.commands.options import (
+    DEFAULT_DATA,
+    DEFAULT_OUT,
+    AllowChangedCode,
+    Data,
+    FailFast,
+    LaunchDevice,
+    LauncherName,
+    Out,
+    ProfileName,
+    RetryFailed,
+    Workers,
+    Yes,
+    make_order,
+)
 from augbench.bench.commands.progress import launch_progress
+from augbench.bench.environment import choose_device, describe_device
 from augbench.bench.errors import UserError
-from augbench.bench.launchers.launcher import Placement
-from augbench.bench.launching import launch, reason_unfinished
-from augbench.bench.plan import Plan, PlannedRun, make_plan
-from augbench.bench.run_folder import RunState
+from augbench.bench.estimates import cost_to_confirm
+from augbench.bench.launchers.launcher import Launcher, Order, launchers
+from augbench.bench.launchers.local import Local
+from augbench.bench.launching import launch, prepare_launch
+from augbench.bench.plan import Plan, PlannedRun, make_plan, runs_in_words
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.suite import Suite, load_suite
+from augbench.bench.tuning.recording import record_tuning
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a built-in suite or path of a .toml file.")]
 BudgetLevel = Annotated[
@@ -30,84 +49,170 @@ BudgetLevel = Annotated[
         "--budget", metavar="LEVEL", help="paper, quick or smoke, for suites of the paper: see `augbench list budgets`."
     ),
 ]
-Out = Annotated[Path, typer.Option(help="Output folder; runs go to OUT/runs.")]
-
-
-def plan(
-    suite: SuiteName,
-    out: Out = Path("augbench-runs"),
-    budget: BudgetLevel = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Show every run of a suite with its state."""
-    planned = make_plan(load_suite(suite).at_level(level_named(budget)), out)
-    _tell_of_changed_plugins(planned)
-    if as_json:
-        typer.echo(json.dumps([_as_json(run) for run in planned.runs], indent=1))
-        return
-    table = Table()
-    for heading in ("method", "data set", "network", "epochs", "seed", "state"):
-        table.add_column(heading, overflow="fold")
-    for run in planned.runs:
-        spec = run.spec
-        row = (spec.method.label, spec.dataset.label, spec.network.label, str(spec.budget.epochs), str(spec.seed))
-        table.add_row(*row, run.state)
-    Console().print(table)
-    typer.echo(f"In {out}: {_counted(planned)}")
+MOST_REASONS = 3
+PLACED = (RunState.DONE, RunState.SUBMITTED, RunState.RUNNING)
 
 
 def run(
     suite: SuiteName,
-    out: Out = Path("augbench-runs"),
+    out: Out = DEFAULT_OUT,
     budget: BudgetLevel = None,
-    launcher: Annotated[str, typer.Option(help="How runs are placed: see `augbench list launchers`.")] = "local",
+    profile: ProfileName = None,
+    launcher: LauncherName = None,
     workers: Workers = None,
-    device: Device = "auto",
+    device: LaunchDevice = None,
     data: Data = DEFAULT_DATA,
     retry_failed: RetryFailed = False,
+    fail_fast: FailFast = False,
+    yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be placed where, and do nothing.")] = False,
+    allow_changed_code: AllowChangedCode = False,
 ) -> None:
     """Execute every run of a suite that has no result yet; the same command again goes on where it was."""
-    where = placement(workers, device, data)
-    ended = execute(load_suite(suite).at_level(level_named(budget)), out, launcher, where, retry_failed=retry_failed)
-    raise_unfinished(ended)
-    typer.echo(f"`augbench tables --from {out} --out DIR` and `augbench figures --from {out} --out DIR` show them.")
+    order = make_order(
+        out,
+        profile,
+        launcher=launcher,
+        workers=workers,
+        device=device,
+        data=data,
+        fail_fast=fail_fast,
+        allow_changed_code=allow_changed_code,
+    )
+    chosen = load_suite(suite).at_level(level_named(budget))
+    if dry_run:
+        _say_what_would_be_done(chosen, order, retry_failed=retry_failed)
+        return
+    ended = execute(chosen, order, retry_failed=retry_failed, yes=yes)
+    raise_unfinished(ended, out)
+    if any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in ended.runs):
+        typer.echo(f"`augbench watch --out {out}` follows them; `augbench status --out {out}` shows them once.")
+    else:
+        typer.echo(f"`augbench tables --from {out} --out DIR` and `augbench figures --from {out} --out DIR` show them.")
 
 
-def execute(suite: Suite, out: Path, launcher: str, where: Placement, *, retry_failed: bool) -> Plan:
-    """Launch a suite with progress bars and say what happened.
+def execute(suite: Suite, order: Order, *, retry_failed: bool, yes: bool = True) -> Plan:
+    """Launch what is left of a suite with progress bars and say what happened.
 
     Raises:
         UserError: If something is wrong before the start.
-        typer.Exit: With status 130 after Ctrl-C.
+        typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
     """
-    console = Console()
-    before = make_plan(suite, out)
-    _tell_of_changed_plugins(before)
-    to_do = before.to_do(retry_failed=retry_failed)
+    before = make_plan(suite, order.out)
+    record_tuning(suite, before)
+    tell_of_changed_plugins(before)
+    to_do = _to_do(before, order, retry_failed=retry_failed)
     if not to_do:
-        typer.echo(f"Nothing to compute in {out}: {_counted(before)}")
+        typer.echo(f"Nothing to compute in {order.out}: {before.in_words()}")
         return before
-    typer.echo(
-        f"{suite.title}: {len(to_do)} of {_runs(len(before.runs))} to do, at most {where.workers} at a time, in {out}."
-    )
-    try:
-        with _stopped_by_signals(), launch_progress(console, len(to_do)) as progress:
-            launch(to_do, out, launcher, where, progress.show)
-    except KeyboardInterrupt:
-        typer.echo("Stopped; every run is saved. The same command goes on from here.")
-        raise typer.Exit(130) from None
-    after = make_plan(suite, out)
-    typer.echo(_counted(after))
+    place(to_do, order, title=suite.title, of=len(before.runs), yes=yes)
+    after = make_plan(suite, order.out)
+    record_tuning(suite, after)
+    typer.echo(after.in_words())
     return after
 
 
-def _tell_of_changed_plugins(planned: Plan) -> None:
+def place(runs: Sequence[PlannedRun], order: Order, *, title: str, of: int, yes: bool) -> None:
+    """Check, ask if it costs much, and have runs placed, with progress bars.
+
+    Raises:
+        UserError: If something is wrong before the start.
+        typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
+    """
+    launcher = prepare_launch(runs, order)
+    if not yes:
+        confirm(runs, order)
+    at_a_time = f", at most {order.placement.workers} at a time" if launcher.name == Local.name else ""
+    typer.echo(f"{title}: {len(runs)} of {runs_in_words(of)} to do{at_a_time}, in {order.out}.")
+    console = Console()
+    try:
+        with stopped_by_signals(), launch_progress(console, len(runs)) as progress:
+            launch(runs, order, launcher, progress.show)
+    except KeyboardInterrupt:
+        typer.echo(_after_interrupt(launcher))
+        raise typer.Exit(130) from None
+
+
+def _after_interrupt(launcher: Launcher) -> str:
+    if launcher.waits:
+        return "Stopped; every run is saved. The same command goes on from here."
+    return "Stopped while submitting. What was submitted goes on; the same command submits the rest."
+
+
+def _to_do(planned: Plan, order: Order, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
+    """Runs to place: not those that somebody executes already, or that wait in a queue.
+
+    Raises:
+        UserError: If it is not known of some whether they wait.
+    """
+    runs = planned.to_do(retry_failed=retry_failed)
+    unknown = [run for run in runs if run.state is RunState.UNKNOWN]
+    if unknown:
+        reason = RunStates(order.out).of(unknown[0].folder).reason
+        raise UserError(
+            f"The state of {runs_in_words(len(unknown))} in {order.out} is not known, so they might be placed twice. "
+            f"{unknown[0].folder.path.name}: {reason}"
+        )
+    # a launcher that waits takes its turn with whoever executes them now
+    waits = launchers().get(order.profile.launcher).waits
+    placed = {RunState.SUBMITTED} if waits else {RunState.SUBMITTED, RunState.RUNNING}
+    return tuple(run for run in runs if run.state not in placed)
+
+
+def confirm(runs: Sequence[PlannedRun], order: Order) -> None:
+    """Ask whether to start, if the runs cost more than the profile allows without.
+
+    Raises:
+        UserError: If there is nobody to ask.
+        typer.Exit: With status 1 if the answer is no.
+    """
+    limits = order.profile.confirm
+    cost = cost_to_confirm(runs, order.out, order.profile, describe_device(choose_device("auto")))
+    if cost.known <= limits.hours and cost.unknown <= limits.runs:
+        return
+    words = f"{runs_in_words(len(runs))} are to be placed: about {cost.known:.1f} device hours"
+    words += f", and {cost.unknown} of unknown cost" if cost.unknown else ""
+    if not sys.stdin.isatty():
+        raise UserError(
+            f"{words}, which is above the limit of {limits.hours:g} hours or {limits.runs} runs of unknown cost "
+            "([confirm] of the profile). Give --yes to start all the same; `augbench plan` shows the estimates, "
+            "--dry-run what would be placed where."
+        )
+    if not typer.confirm(f"{words}. Start?"):
+        raise typer.Exit(1)
+
+
+def _say_what_would_be_done(suite: Suite, order: Order, *, retry_failed: bool) -> None:
+    planned = make_plan(suite, order.out)
+    tell_of_changed_plugins(planned)
+    to_do = _to_do(planned, order, retry_failed=retry_failed)
+    typer.echo(f"In {order.out}: {planned.in_words()}")
+    if not to_do:
+        typer.echo("Nothing would be placed.")
+        return
+    say_what_would_be_placed(to_do, order)
+
+
+def say_what_would_be_placed(runs: Sequence[PlannedRun], order: Order) -> None:
+    """Say what a launch would do.
+
+    Raises:
+        UserError: If something is wrong that can be known before.
+    """
+    launcher = prepare_launch(runs, order)
+    typer.echo(f"{runs_in_words(len(runs))} would be placed by {launcher.name}:")
+    for line in launcher.describe(runs, order):
+        typer.echo(f"  {line}")
+
+
+def tell_of_changed_plugins(planned: Plan) -> None:
+    """Say on standard error which plug-ins have changed since runs were made with them."""
     for sentence in changed_plugins(planned.runs):
         typer.echo(f"Note: {sentence}", err=True)
 
 
 @contextmanager
-def _stopped_by_signals() -> Iterator[None]:
+def stopped_by_signals() -> Iterator[None]:
     """Take SIGTERM and SIGHUP like Ctrl-C for the length of the block."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -121,26 +226,31 @@ def _stopped_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _as_json(run: PlannedRun) -> dict[str, Any]:
-    return {"folder": str(run.folder.path), "state": run.state, "spec": run.spec.model_dump(mode="json")}
+def raise_unfinished(planned: Plan, out: Path) -> None:
+    """Raise UserError with the reasons of runs that have no result and are not on the way to one, if there are any."""
+    unfinished = [run for run in planned.unfinished() if run.state not in PLACED]
+    if not unfinished:
+        return
+    states = RunStates(out)
+    # a reason of each sort: a hundred runs that fail have seldom a hundred reasons
+    sorts = Counter[str]()
+    first: dict[str, str] = {}
+    for run in unfinished:
+        known = states.of(run.folder)
+        sorts[known.reason] += 1
+        first.setdefault(known.reason, _sentence(run.folder, known))
+    reasons = [first[reason] + _and_others(count - 1) for reason, count in sorts.most_common(MOST_REASONS)]
+    more = f" {len(sorts) - MOST_REASONS} more reasons." if len(sorts) > MOST_REASONS else ""
+    raise UserError(
+        f"{len(unfinished)} of {runs_in_words(len(planned.runs))} without a result; the others are not affected. "
+        f"{' '.join(reasons)}{more} `augbench failures --out {out}` groups them by cause. The same command goes on "
+        "with those that did not fail; --retry-failed starts failed ones again."
+    )
 
 
-def _counted(planned: Plan) -> str:
-    counts = planned.counts()
-    states = [f"{counts[state]} {state}" for state in RunState if state in counts]
-    return f"{_runs(len(planned.runs))}: {', '.join(states)}."
+def _sentence(folder: RunFolder, known: Observed) -> str:
+    return f"{folder.path.name} {known.state}: {known.reason or 'no reason was recorded.'} (Log: {folder.log})"
 
 
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
-
-
-def raise_unfinished(planned: Plan) -> None:
-    """Raise UserError with the reason of every run that has no result, if there are any."""
-    unfinished = planned.unfinished()
-    if unfinished:
-        reasons = " ".join(reason_unfinished(run) for run in unfinished)
-        raise UserError(
-            f"{len(unfinished)} of {_runs(len(planned.runs))} without a result; the others are not affected. {reasons} "
-            "The same command goes on with those that did not fail; --retry-failed starts failed ones again."
-        )
+def _and_others(count: int) -> str:
+    return f" So did {runs_in_words(count)} more." if count else ""

@@ -17,7 +17,8 @@ from augbench.bench.method import Method
 from augbench.bench.registry import Entry
 from augbench.bench.search import BuildNetwork, SearchProblem
 from augbench.bench.spec import Component, RunSpec, method_component, network_component
-from augbench.bench.training import StopRequested, Trainer, new_trainer
+from augbench.bench.stopping import StopRequested
+from augbench.bench.training import Trainer, new_trainer
 
 
 class Onlooker:

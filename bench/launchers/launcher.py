@@ -7,26 +7,33 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+from augbench.bench.placement import Placement
+from augbench.bench.plan import PlannedRun
 from augbench.bench.plugins import plugin_files
+from augbench.bench.profile import Profile
 from augbench.bench.registry import Catalogue, build_catalogue
 from augbench.bench.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
-class Placement:
-    """Where and how runs are to be executed.
+class Order:
+    """What a launcher is asked to do.
 
     Attributes:
-        device: A torch device, or `auto` for the first GPU where there is one.
-        workers: Runs at the same time.
-        threads: CPU threads of each run.
-        data: Folder of downloaded data sets.
+        out: Output folder of the runs.
+        placement: Device, threads and data of each run.
+        profile: Resources and settings of the launcher.
+        fail_fast: Whether the first run that fails stops the others.
+        allow_changed_code: Whether a run that waits may be executed with other code than that of now.
+        from_scratch: Whether what is saved of unfinished runs is forgotten.
     """
 
-    device: str
-    workers: int
-    threads: int
-    data: Path
+    out: Path
+    placement: Placement
+    profile: Profile
+    fail_fast: bool = False
+    allow_changed_code: bool = False
+    from_scratch: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,22 +55,36 @@ class Launcher(ABC):
     Attributes:
         name: The registered name; set by the decorator.
         title: One line for lists.
+        waits: Whether `launch` returns only when all runs have ended.
     """
 
     name: ClassVar[str]
     title: ClassVar[str] = ""
+    waits: ClassVar[bool] = True
+
+    def check(self, runs: Sequence[PlannedRun], order: Order) -> None:  # noqa: B027 - by default there is nothing
+        """Find what can be known to be wrong before anything is placed.
+
+        Raises:
+            UserError: If something is.
+        """
+
+    def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
+        """Say in a few lines what would be placed where."""
+        return [f"{len(runs)} to do, placed by {self.name}."]
 
     @abstractmethod
-    def launch(self, runs: Sequence[RunFolder], placement: Placement, poll: Callable[[Activity], None]) -> None:
-        """Have every run executed, each by one process at a time, and return when all have ended.
+    def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
+        """Place every run, each to be executed by one process at a time.
 
         Args:
-            runs: Folders with a specification; runs that are done are passed over.
-            placement: Where and how.
+            runs: What to run; runs that are done by then are passed over.
+            order: Where and how.
             poll: Called a few times a second while runs go on.
 
         Raises:
-            KeyboardInterrupt: After every run has been stopped with its state saved.
+            KeyboardInterrupt: After every run of a launcher that waits has been stopped with its state saved.
+            UserError: If nothing can be placed.
         """
 
 

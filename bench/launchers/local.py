@@ -14,9 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO
 
+from augbench.bench.causes import Cause
+from augbench.bench.claim import LAUNCHER_VARIABLE
 from augbench.bench.environment import COMMAND_VARIABLE, available_devices
 from augbench.bench.errors import UserError
-from augbench.bench.launchers.launcher import Activity, Launcher, Placement
+from augbench.bench.launchers.launcher import Activity, Launcher, Order
+from augbench.bench.memory import kills_for_memory
+from augbench.bench.plan import PlannedRun
 from augbench.bench.registry import register
 from augbench.bench.run_folder import RunFolder, RunState
 
@@ -25,7 +29,16 @@ BUSY_SECONDS = 1.0  # until a run that another process is executing is looked at
 
 
 class WorkerDiedError(Exception):
-    """A worker process ended without an answer."""
+    """A worker process ended without an answer.
+
+    Args:
+        reason: How, in a sentence or two.
+        cause: What it died of.
+    """
+
+    def __init__(self, reason: str, cause: Cause = Cause.KILLED) -> None:
+        super().__init__(reason)
+        self.cause = cause
 
 
 @dataclass
@@ -37,9 +50,10 @@ class Worker:
     stopping: threading.Event
     process: "subprocess.Popen[str] | None" = None
     errors: IO[bytes] | None = None
+    memory_kills: int = 0
 
-    def execute(self, folder: RunFolder) -> str:
-        """Have a run executed; returns the worker's answer.
+    def execute(self, folder: RunFolder, threads: int) -> str:
+        """Have a run executed with some CPU threads; returns the worker's answer.
 
         Raises:
             WorkerDiedError: If the process ended instead; the text says how.
@@ -50,16 +64,17 @@ class Worker:
         if process is None or process.stdin is None or process.stdout is None:
             raise WorkerDiedError("The worker process could not be started.")
         try:
-            process.stdin.write(f"{folder.path.resolve()}\n")
+            process.stdin.write(f"{threads} {folder.path.resolve()}\n")
             process.stdin.flush()
             answer = process.stdout.readline().strip()
         except BrokenPipeError:
             answer = ""
         if not answer:
-            raise WorkerDiedError(self._last_words())
+            raise self._death()
         return answer
 
     def _start(self) -> None:
+        self.memory_kills = kills_for_memory()
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             self.command,
@@ -73,7 +88,7 @@ class Worker:
         if self.stopping.is_set():  # the request came before there was a process to pass it on to
             self.ask_to_stop()
 
-    def _last_words(self) -> str:
+    def _death(self) -> WorkerDiedError:
         process, self.process = self.process, None
         code = 0
         if process is not None:
@@ -83,13 +98,21 @@ class Worker:
                     with suppress(OSError):  # what could not be written to the dead process is flushed again
                         pipe.close()
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-        hint = " The machine may have run out of memory: try fewer --workers." if code == -signal.SIGKILL else ""
-        text = ""
-        if self.errors is not None:
-            self.errors.seek(0)
-            text = self.errors.read()[-2000:].decode(errors="replace").strip()
-            self.errors.close()
-        return f"The worker process {how}.{hint}" + (f" Its last words: {text}" if text else "")
+        reason, cause = f"The worker process {how}.", Cause.KILLED
+        if code == -signal.SIGKILL and kills_for_memory() > self.memory_kills:
+            reason, cause = f"{reason} The machine ran out of memory: try fewer --workers.", Cause.OUT_OF_MEMORY
+        elif code == -signal.SIGKILL:
+            reason += " The machine may have run out of memory: try fewer --workers."
+        text = self._last_words()
+        return WorkerDiedError(reason + (f" Its last words: {text}" if text else ""), cause)
+
+    def _last_words(self) -> str:
+        if self.errors is None:
+            return ""
+        self.errors.seek(0)
+        text = self.errors.read()[-2000:].decode(errors="replace").strip()
+        self.errors.close()
+        return text
 
     def ask_to_stop(self) -> None:
         """Have the present run saved and the process ended."""
@@ -110,8 +133,8 @@ class Worker:
 class Crew:
     """The workers of one launch and what they share."""
 
-    placement: Placement
-    waiting: "queue.SimpleQueue[RunFolder]" = field(default_factory=queue.SimpleQueue)
+    order: Order
+    waiting: "queue.SimpleQueue[PlannedRun]" = field(default_factory=queue.SimpleQueue)
     workers: list[Worker] = field(default_factory=list)
     running: dict[int, RunFolder] = field(default_factory=dict)
     ended: list[RunFolder] = field(default_factory=list)
@@ -120,11 +143,11 @@ class Crew:
 
     def hire(self, number: int) -> Worker:
         """Make the worker with a number; GPUs are given out in turn."""
-        devices = available_devices(self.placement.device)
-        device = devices[number % len(devices)]
-        where = self.placement
-        arguments = (device, str(where.workers), str(where.threads), str(where.data), str(os.getpid()))
-        own = {"OMP_NUM_THREADS": str(where.threads), COMMAND_VARIABLE: shlex.join(sys.argv)}
+        where = self.order.placement
+        devices = available_devices(where.device)
+        arguments = (devices[number % len(devices)], str(where.workers), str(where.data), str(os.getpid()))
+        threads = str(self.order.profile.resources.cpus)
+        own = {"OMP_NUM_THREADS": threads, COMMAND_VARIABLE: shlex.join(sys.argv), LAUNCHER_VARIABLE: Local.name}
         # -P keeps the folder that the command was given in off the module path
         command = [sys.executable, "-P", "-m", "augbench.bench.worker", *arguments]
         worker = Worker(command, os.environ | own, self.stopping)
@@ -137,36 +160,36 @@ class Crew:
         try:
             while not self.stopping.is_set():
                 try:
-                    folder = self.waiting.get_nowait()
+                    run = self.waiting.get_nowait()
                 except queue.Empty:
                     return
-                self._execute(number, worker, folder)
+                self._execute(number, worker, run)
         finally:
             worker.close()
 
-    def _execute(self, number: int, worker: Worker, folder: RunFolder) -> None:
+    def _execute(self, number: int, worker: Worker, run: PlannedRun) -> None:
+        folder = run.folder
         self.running[number] = folder
         try:
-            answer = worker.execute(folder)
+            answer = worker.execute(folder, self.order.profile.resources_for(run.spec.method.name).cpus)
         except WorkerDiedError as error:
             answer = "died"
             if not self.stopping.is_set():
-                self._record_death(folder, str(error))
+                self._record_death(folder, error)
         finally:
             del self.running[number]
         if answer == "busy":
             self.stopping.wait(BUSY_SECONDS)
-            self.waiting.put(folder)
-        else:
-            self.ended.append(folder)
+            self.waiting.put(run)
+            return
+        self.ended.append(folder)
+        if answer == RunState.FAILED and self.order.fail_fast:
+            self.stop()
 
-    def _record_death(self, folder: RunFolder, reason: str) -> None:
+    def _record_death(self, folder: RunFolder, death: WorkerDiedError) -> None:
         """Write down what the worker no longer can; what is wrong with the folder itself is said at the end."""
         try:
-            if folder.state() is not RunState.DONE:
-                status = folder.read_status()
-                died = RunState.KILLED if status.get("state") == RunState.RUNNING else RunState.FAILED
-                folder.write_status(died, attempt=status.get("attempt", 0), reason=reason)
+            folder.record_death(death.cause, str(death))
         except UserError as error:
             self.problems.append(error)
 
@@ -183,12 +206,17 @@ class Local(Launcher):
 
     title = "this machine: a few worker processes, GPUs given out in turn"
 
-    def launch(self, runs: Sequence[RunFolder], placement: Placement, poll: Callable[[Activity], None]) -> None:
+    def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
+        """Say how many at a time, and where."""
+        devices = ", ".join(available_devices(order.placement.device))
+        return [f"{len(runs)} on this machine, at most {order.placement.workers} at a time, on {devices}."]
+
+    def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
         """Have every run executed and return when all have ended."""
-        crew = Crew(placement)
+        crew = Crew(order)
         for run in runs:
             crew.waiting.put(run)
-        count = max(1, min(placement.workers, len(runs)))
+        count = max(1, min(order.placement.workers, len(runs)))
         with ThreadPoolExecutor(count) as threads:
             tasks = [threads.submit(crew.work, number) for number in range(count)]
             try:

@@ -9,14 +9,16 @@ import pytest
 import torch
 
 from augbench.bench import worker
+from augbench.bench.claim import BusyError
 from augbench.bench.dataset import ImageData
-from augbench.bench.launchers.launcher import Placement
 from augbench.bench.method import Method
+from augbench.bench.placement import Placement
 from augbench.bench.prepared import NotPreparedError
-from augbench.bench.run_folder import BusyError, RunFolder, RunState
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import Component, RunSpec
+from augbench.bench.stopping import StopSignal
 from augbench.bench.training import Trainer
-from augbench.bench.worker import StopSignal, execute
+from augbench.bench.worker import execute
 from augbench.datasets.mnist import Mnist
 
 pytestmark = pytest.mark.usefixtures("few_digits")

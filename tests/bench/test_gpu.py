@@ -9,11 +9,12 @@ import torch
 
 from augbench.bench.catalogues import methods
 from augbench.bench.conformance import check_method
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.placement import Placement
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.space import Draw, shared_space
 from augbench.bench.spec import RunSpec
-from augbench.bench.worker import StopSignal, execute
+from augbench.bench.stopping import StopSignal
+from augbench.bench.worker import execute
 
 pytestmark = [
     pytest.mark.gpu,

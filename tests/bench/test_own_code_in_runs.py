@@ -9,12 +9,13 @@ import pytest
 
 from augbench.bench.changed_plugins import changed_plugins
 from augbench.bench.files import write_json
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.placement import Placement
 from augbench.bench.plan import PlannedRun
 from augbench.bench.plugins import PLUGINS_VARIABLE, load_plugin, plugins_added
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
-from augbench.bench.worker import StopSignal, execute
+from augbench.bench.stopping import StopSignal
+from augbench.bench.worker import execute
 
 pytestmark = pytest.mark.usefixtures("few_digits")
 
@@ -115,14 +116,14 @@ def test_plan_and_run_tell_of_it_and_keep_the_result(
     code, text, errors = augbench(*command, "--json")
     assert (code, errors) == (0, "")
     with plugins_added([path]):
-        for run in json.loads(text):
+        for run in json.loads(text)["runs"]:
             folder = RunFolder(Path(run["folder"]))
             folder.write_spec(RunSpec.model_validate(run["spec"]))
             assert execute(folder, placement, stop) is RunState.DONE
     write_plugin(path, "return 0 * 1")
     code, text, errors = augbench(*command, "--json")
     assert code == 0
-    assert [run["state"] for run in json.loads(text)] == ["done", "done"]
+    assert [run["state"] for run in json.loads(text)["runs"]] == ["done", "done"]
     assert errors.startswith("Note: told.py has changed since run mine_")
     assert errors.count("\n") == 1
     code, text, errors = augbench("--plugin", path, "run", suite, "--out", out)

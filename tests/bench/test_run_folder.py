@@ -11,12 +11,13 @@ import pytest
 
 from augbench.bench.errors import UserError
 from augbench.bench.files import atomic_write, make_folder, read_json, write_json
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.placement import Placement
 from augbench.bench.plan import make_plan
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState, mark_output_folder, run_folders
 from augbench.bench.spec import RunSpec
+from augbench.bench.stopping import StopSignal
 from augbench.bench.suite import Comparison, DatasetEntry, MethodEntry, Suite
-from augbench.bench.worker import StopSignal, execute
+from augbench.bench.worker import execute
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]
@@ -231,8 +232,8 @@ def test_a_strange_status_is_no_crash(content: str, make_spec: MakeSpec, make_fo
 
 def test_a_lock_that_cannot_be_opened_is_no_crash(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
     folder = make_folder(make_spec())
-    folder.lock.mkdir()
+    (folder.path / "lock").mkdir()
     folder.write_status(RunState.RUNNING)
     assert folder.state() in (RunState.UNKNOWN, RunState.KILLED)
-    with pytest.raises(UserError, match="cannot be locked"), folder.claim():
+    with pytest.raises(UserError, match="cannot be claimed"), folder.claim():
         pass

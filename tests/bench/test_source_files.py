@@ -220,7 +220,7 @@ def test_a_link_in_a_zip_file_is_refused(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [ARCHIVE, "letters.zip", "letters.gz"])
-@pytest.mark.parametrize("content", [b"no archive at all", PACKED[:50], b""])
+@pytest.mark.parametrize("content", [b"no archive at all", PACKED[:50], b""], ids=["other", "cut", "empty"])
 def test_what_cannot_be_unpacked_is_explained(content: bytes, name: str, root: Path) -> None:
     (root / name).write_bytes(content)  # and its md5 is the one that is expected
     text = error_of(root, sources(content, name)[:1])

@@ -12,12 +12,13 @@ from augbench.bench.dataset import ImageData
 from augbench.bench.errors import UserError
 from augbench.bench.evaluation import predict, predict_with_draws
 from augbench.bench.files import write_json, write_torch
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.placement import Placement
 from augbench.bench.randomness import generator
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.spec import Component, RunSpec
+from augbench.bench.stopping import StopSignal
 from augbench.bench.trained import finished_spec, load_network
-from augbench.bench.worker import StopSignal, execute
+from augbench.bench.worker import execute
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]

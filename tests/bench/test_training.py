@@ -13,15 +13,16 @@ from torch.nn import functional as F
 
 from augbench.bench.catalogues import methods
 from augbench.bench.dataset import Split, split_off_validation
-from augbench.bench.launchers.launcher import Placement
 from augbench.bench.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
+from augbench.bench.placement import Placement
 from augbench.bench.registry import Entry
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.search import SearchProblem
 from augbench.bench.space import to_unit_interval
 from augbench.bench.spec import RunSpec
+from augbench.bench.stopping import StopSignal
 from augbench.bench.training import new_trainer
-from augbench.bench.worker import StopSignal, execute, load_dataset
+from augbench.bench.worker import execute, load_dataset
 
 pytestmark = pytest.mark.usefixtures("few_digits", "everything")
 
@@ -137,9 +138,9 @@ def test_a_search_that_is_over_is_not_repeated_after_a_kill(
     stop_after: Callable[[int], StopSignal],
 ) -> None:
     folder = make_folder(make_spec("everything"))
-    assert execute(folder, placement, stop_after(1)) is RunState.CANCELLED  # in the search: nothing of it is kept
+    assert execute(folder, placement, stop_after(2)) is RunState.CANCELLED  # in the search: nothing of it is kept
     assert torch.load(folder.checkpoint, weights_only=True)["searched"] is False
-    assert execute(folder, placement, stop_after(2)) is RunState.CANCELLED  # after the first step
+    assert execute(folder, placement, stop_after(3)) is RunState.CANCELLED  # after the first step
     assert torch.load(folder.checkpoint, weights_only=True)["searched"] is True
     execute(folder, placement, stop)
     result = folder.read_result()

@@ -10,13 +10,15 @@ import torch
 
 from augbench.bench import clock
 from augbench.bench.catalogues import methods
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.claim import BusyError
 from augbench.bench.law import COORDINATES
 from augbench.bench.method import Method
-from augbench.bench.run_folder import BusyError, RunFolder, RunState
+from augbench.bench.placement import Placement
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec, dataset_component
+from augbench.bench.stopping import StopSignal
 from augbench.bench.training import Trainer, new_trainer
-from augbench.bench.worker import StopSignal, execute, load_dataset
+from augbench.bench.worker import execute, load_dataset
 from augbench.results.record import Planted, read_record
 
 pytestmark = pytest.mark.usefixtures("few_digits")

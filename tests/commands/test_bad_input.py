@@ -106,7 +106,7 @@ def test_a_truncated_run_folder_stops_run_and_plan_before_anything_is_written(
     suite.write_text(SUITE.format(dataset="mnist5k"))
     code, text, _ = augbench("plan", suite, "--out", tmp_path, "--json")
     assert code == 0
-    folder = Path(json.loads(text)[0]["folder"])
+    folder = Path(json.loads(text)["runs"][0]["folder"])
     folder.mkdir(parents=True)
     (folder / "spec.json").write_text('{"identity": "ab')
     for command in ("plan", "run"):

@@ -77,7 +77,7 @@ def test_budgets_have_cards_and_levels_show_in_a_plan(tmp_path: Path, augbench: 
     assert 'network = "tiny"' in text
     code, text, _ = augbench("plan", "paper-svhn", "--budget", "quick", "--out", tmp_path / "out")
     assert code == 0
-    assert "25 runs: 25 planned" in text
+    assert "25 runs: 25 missing" in text
     code, _, errors = augbench("plan", "paper-svhn", "--budget", "quik", "--out", tmp_path / "out")
     assert code == 2
     assert "--budget: There is no level 'quik'. Did you mean 'quick'?" in errors

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from augbench.bench.commands.probing import MOST_VALUES, read_values
 from augbench.bench.errors import UserError
 from augbench.bench.evaluation import predict
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.placement import Placement
 from augbench.bench.probe import KINDS
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec, dataset_component
+from augbench.bench.stopping import StopSignal
 from augbench.bench.trained import load_network
-from augbench.bench.worker import StopSignal, execute
+from augbench.bench.worker import execute
 from augbench.datasets.digits import DigitOptions
 from augbench.datasets.mnist5k import Mnist5k, RotMnist5k
 

@@ -14,13 +14,14 @@ from scipy import stats
 from torch import Tensor
 
 from augbench.bench.dataset import Split
-from augbench.bench.launchers.launcher import Placement
 from augbench.bench.method import Setting
+from augbench.bench.placement import Placement
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.space import Draw, shared_space
 from augbench.bench.spec import RunSpec
+from augbench.bench.stopping import StopSignal
 from augbench.bench.training import new_trainer
-from augbench.bench.worker import StopSignal, execute, load_dataset
+from augbench.bench.worker import execute, load_dataset
 from augbench.methods.dada import Dada, DadaHyperparameters, largest
 
 BLOCKS = ("rotation", "x-scale", "y-scale", "x-shear", "half-turn", "flip", "crop")

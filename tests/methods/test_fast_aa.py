@@ -13,13 +13,14 @@ from torch import Tensor
 from augbench.bench.dataset import ImageData, Split
 from augbench.bench.errors import UserError
 from augbench.bench.image_space import OPERATIONS
-from augbench.bench.launchers.launcher import Placement
 from augbench.bench.method import Setting
+from augbench.bench.placement import Placement
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.space import shared_space
 from augbench.bench.spec import RunSpec, method_component
+from augbench.bench.stopping import StopSignal
 from augbench.bench.training import Trainer, new_trainer
-from augbench.bench.worker import StopSignal, execute, load_dataset
+from augbench.bench.worker import execute, load_dataset
 from augbench.methods.fast_aa import FastAutoAugment, FastAutoAugmentHyperparameters
 
 CPU = torch.device("cpu")

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from augbench.bench.dataset import ImageData, Split
 from augbench.bench.image_space import GEOMETRIC, OPERATIONS
-from augbench.bench.launchers.launcher import Placement
 from augbench.bench.method import Setting
+from augbench.bench.placement import Placement
 from augbench.bench.run_folder import RunFolder
 from augbench.bench.space import shared_space
 from augbench.bench.spec import RunSpec

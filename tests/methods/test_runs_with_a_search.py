@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from augbench.bench.catalogues import methods
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.placement import Placement
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
-from augbench.bench.worker import StopSignal, execute
+from augbench.bench.stopping import StopCause, StopSignal
+from augbench.bench.worker import execute
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]
 
-STEPS = 14 + 1  # two epochs of seven steps, and once in the evaluation
 # folds · (epochs · train + trials · draws · held out), and epochs · batches · 4 · half a batch
 SEARCH_PASSES = {"fast-aa": 2 * (2 * 120 + 5 * 2 * 80), "faster-aa": 1 * (200 // 40) * 4 * 20}
 
@@ -28,16 +28,33 @@ def spec(request: pytest.FixtureRequest, make_spec: MakeSpec) -> RunSpec:
 
 @pytest.fixture
 def whole(
-    spec: RunSpec, make_folder: MakeFolder, placement: Placement, stop_after: Callable[[int], Any], few_digits: None
-) -> tuple[RunFolder, int]:
-    """Execute it without a stop; returns with it how often it asked."""
-    folder, counter = make_folder(spec), stop_after(10**6)
-    assert execute(folder, placement, counter) is RunState.DONE
-    return folder, 10**6 - counter.left
+    spec: RunSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, few_digits: None
+) -> RunFolder:
+    """Execute it without a stop."""
+    folder = make_folder(spec)
+    assert execute(folder, placement, stop) is RunState.DONE
+    return folder
 
 
-def test_a_search_has_its_own_clock_and_count(spec: RunSpec, whole: tuple[RunFolder, int]) -> None:
-    result = whole[0].read_result()
+class StopInPhase(StopSignal):
+    """A request to stop that comes when a run has asked so many times in some phase."""
+
+    def __init__(self, folder: RunFolder, phase: str, questions: int) -> None:
+        super().__init__()
+        self.folder = folder
+        self.phase = phase
+        self.left = questions
+
+    def check(self) -> None:
+        """Count down."""
+        self.left -= self.folder.read_status().get("phase") == self.phase
+        if self.left == 0:
+            self.request(StopCause.REQUESTED)
+        super().check()
+
+
+def test_a_search_has_its_own_clock_and_count(spec: RunSpec, whole: RunFolder) -> None:
+    result = whole.read_result()
     assert result is not None
     assert all(seconds["search"] > 0 for seconds in result["seconds"].values())
     assert result["image_passes"]["search"] == SEARCH_PASSES[spec.method.name]
@@ -48,19 +65,17 @@ def test_a_search_has_its_own_clock_and_count(spec: RunSpec, whole: tuple[RunFol
 @pytest.mark.parametrize("phase", ["training", "search"])
 def test_a_run_that_was_stopped_equals_a_whole_one_bit_for_bit(
     phase: str,
-    whole: tuple[RunFolder, int],
+    whole: RunFolder,
     spec: RunSpec,
     make_folder: MakeFolder,
     placement: Placement,
     stop: StopSignal,
-    stop_after: Callable[[int], Any],
     outcome: Callable[[RunFolder], dict[str, Any]],
 ) -> None:
-    folder, questions = make_folder(spec), whole[1]
-    in_search = (questions - STEPS) // 2
-    question = in_search if phase == "search" else questions - STEPS + 5
-    assert execute(folder, placement, stop_after(question)) is RunState.CANCELLED
+    folder = make_folder(spec)
+    assert execute(folder, placement, StopInPhase(folder, phase, 5)) is RunState.CANCELLED
+    assert folder.read_status()["phase"] == phase
     assert not folder.read_metrics()
     torch.manual_seed(1)  # another process would not have this one's global generator
     assert execute(folder, placement, stop) is RunState.DONE
-    assert outcome(folder) == outcome(whole[0])
+    assert outcome(folder) == outcome(whole)

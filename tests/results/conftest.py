@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from augbench.bench.files import atomic_write, write_json
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.placement import Placement
 from augbench.bench.protocol import Budget, Protocol
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import Component, RunSpec
-from augbench.bench.worker import StopSignal, execute
+from augbench.bench.stopping import StopSignal
+from augbench.bench.worker import execute
 
 WriteRun = Callable[..., RunFolder]
 MakeSpec = Callable[..., RunSpec]

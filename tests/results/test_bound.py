@@ -16,7 +16,7 @@ from torch.distributions import Independent, Normal, kl_divergence
 from torch.nn import functional as F
 
 from augbench.bench.errors import UserError
-from augbench.bench.launchers.launcher import Placement
+from augbench.bench.placement import Placement
 from augbench.bench.run_folder import RunFolder
 from augbench.bench.spec import RunSpec
 from augbench.bench.training import new_trainer

@@ -8,8 +8,9 @@ import pytest
 
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.comparison import Cell, Table, comparison_table
+from augbench.results.comparison import comparison_table
 from augbench.results.frame import load_runs
+from augbench.results.table import Cell, Table
 
 WriteRun = Callable[..., RunFolder]
 

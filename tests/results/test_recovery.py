@@ -9,9 +9,10 @@ import pytest
 
 from augbench.bench.law import COORDINATES
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.comparison import Cell, Table, comparison_table
+from augbench.results.comparison import comparison_table
 from augbench.results.frame import load_runs
 from augbench.results.recovery import coordinate_table, has_planted, recovery_table
+from augbench.results.table import Cell, Table
 from augbench.results.tables import to_csv, to_latex, to_markdown, write_tables
 
 WriteRun = Callable[..., RunFolder]

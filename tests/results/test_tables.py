@@ -10,8 +10,9 @@ from rich.console import Console
 
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.comparison import Table, comparison_table
+from augbench.results.comparison import comparison_table
 from augbench.results.frame import load_runs
+from augbench.results.table import Table
 from augbench.results.tables import (
     CSV_COLUMNS,
     escape_latex,

@@ -1,0 +1,245 @@
+"""`augbench status` and `augbench watch`: the runs of an output folder, from the folder alone."""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from augbench.bench.commands.options import DEFAULT_OUT, Out
+from augbench.bench.commands.plain import duration, in_one_line, safe, where
+from augbench.bench.errors import UserError
+from augbench.bench.failures import WITHOUT_RESULT
+from augbench.bench.overview import Overview, Progress, SeenRun, Survey, progress_of
+from augbench.bench.plan import counts_in_words, runs_in_words, state_in_words
+from augbench.bench.run_folder import RunState
+
+COLUMNS = (RunState.DONE, RunState.RUNNING, RunState.SUBMITTED, RunState.PLANNED, *WITHOUT_RESULT, RunState.UNKNOWN)
+MOST_ROWS = 40
+MOST_RUNNING = 20
+MOST_WIDTH = 10_000
+LONGEST_PAUSE = 86_400  # seconds
+Columns = list[tuple[str, tuple[RunState, ...]]]
+FEWER_COLUMNS = (
+    ("done", (RunState.DONE,)),
+    ("running", (RunState.RUNNING,)),
+    ("waiting", (RunState.SUBMITTED, RunState.PLANNED)),
+    ("no\nresult", WITHOUT_RESULT),
+    ("unknown", (RunState.UNKNOWN,)),
+)
+
+
+def status(
+    out: Out = DEFAULT_OUT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every run.")] = False,
+) -> None:
+    """Show the states of all runs in a folder, and how far those are that are being executed."""
+    overview, now = Survey(out).look(), datetime.now(UTC)
+    if as_json:
+        typer.echo(json.dumps(_as_json(overview, now), indent=1))
+        return
+    console = Console()
+    for part in _parts(overview, now, console, MOST_ROWS, MOST_RUNNING):
+        console.print(part, soft_wrap=isinstance(part, Text))
+    for problem in overview.damaged:
+        typer.echo(f"Left out: {safe(problem)}", err=True)
+
+
+def watch(
+    out: Out = DEFAULT_OUT,
+    every: Annotated[float, typer.Option(help="Seconds between two looks; Slurm is asked every 10 s at most.")] = 2.0,
+) -> None:
+    """Show the same as `augbench status` until nothing runs or waits any more; without a terminal, each change."""
+    if not 0.1 <= every <= LONGEST_PAUSE:
+        raise UserError(f"--every must be from 0.1 to {LONGEST_PAUSE:,} seconds, not {every:g}.")
+    console = Console()
+    survey = Survey(out)
+    try:
+        overview = _watch_screen(survey, every, console) if console.is_terminal else _watch_lines(survey, every)
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped watching; the runs go on. `augbench cancel --all{where(out)}` stops them.")
+        raise typer.Exit(130) from None
+    _say_how_it_ended(overview)
+
+
+def _watch_screen(survey: Survey, every: float, console: Console) -> Overview:
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            overview = survey.look()
+            live.update(_fitting(overview, console), refresh=True)
+            if not overview.goes_on():
+                return overview
+            time.sleep(every)
+
+
+def _fitting(overview: Overview, console: Console) -> Group:
+    """Show as many of the runs that are executed as there is room for on the screen."""
+    now = datetime.now(UTC)
+    for most_running in (MOST_RUNNING, 10, 5, 3, 1):
+        parts = list(_parts(overview, now, console, console.height // 3, most_running))
+        if sum(len(console.render_lines(part)) for part in parts) < console.height:
+            break
+    return Group(*parts)
+
+
+def _watch_lines(survey: Survey, every: float) -> Overview:
+    overview = survey.look()
+    typer.echo(_counts(overview))
+    while overview.goes_on():
+        before = {run.name: run.state for run in overview.runs}
+        time.sleep(every)
+        overview = survey.look()
+        for run in overview.runs:
+            if run.state != before.get(run.name):
+                typer.echo(f"{datetime.now(UTC).astimezone():%H:%M:%S} {_change(run)}")
+    typer.echo(_counts(overview))
+    return overview
+
+
+def _change(run: SeenRun) -> str:
+    reason = f": {in_one_line(run.observed.reason)}" if run.observed.reason else ""
+    return f"{safe(run.name)} {run.state}{reason}"
+
+
+def _say_how_it_ended(overview: Overview) -> None:
+    """Say so if all runs are done.
+
+    Raises:
+        UserError: If some are not.
+    """
+    without, never = overview.without_result(), overview.in_state(RunState.PLANNED)
+    if not without and not never and not overview.damaged:
+        typer.echo(f"All done: {runs_in_words(len(overview.runs))}.")
+        return
+    sentences = ["Nothing runs or waits any more."]
+    if without:
+        command = f"`augbench failures{where(overview.out)}`"
+        sentences.append(f"{runs_in_words(len(without))} ended without a result: {command} groups them by cause.")
+    if never:
+        sentences.append(
+            f"{runs_in_words(len(never))} never began, since no launcher is there to place them: give the same "
+            "`augbench run` command again."
+        )
+    raise UserError(" ".join([*sentences, *map(safe, overview.damaged)]))
+
+
+def _counts(overview: Overview) -> str:
+    return f"In {safe(str(overview.out))}: {counts_in_words(overview.counts())}"
+
+
+def _parts(
+    overview: Overview, now: datetime, console: Console, most_rows: int, most_running: int
+) -> Iterator[RenderableType]:
+    """Make what is shown: counts, table, what is executed now, what waits, how many have no result."""
+    yield Text(_counts(overview))
+    wide = _table(overview, most_rows, _every_state(overview))
+    unlimited = console.options.update_width(MOST_WIDTH)
+    fits = Measurement.get(console, unlimited, wide).maximum <= console.width
+    yield wide if fits else _table(overview, most_rows, _fewer_columns(overview))
+    running = overview.in_state(RunState.RUNNING)
+    if running:
+        yield Text("Executed now:")
+    for run in running[:most_running]:
+        yield Text(f"  {safe(run.name)}")
+        yield Padding(Text(_progress_in_words(progress_of(run, now))), (0, 0, 0, 4), expand=False)
+    if len(running) > most_running:
+        yield Text(f"  … and {len(running) - most_running} more")
+    for reason, count in overview.reasons(RunState.SUBMITTED):
+        yield Text(f"{count} submitted. {in_one_line(reason)}")
+    for reason, count in overview.reasons(RunState.UNKNOWN):
+        yield Text(f"{count} unknown. {in_one_line(reason)}")
+    if without := overview.without_result():
+        yield Text(f"{runs_in_words(len(without))} ended without a result: augbench failures{where(overview.out)}")
+
+
+def _every_state(overview: Overview) -> Columns:
+    there = overview.counts()
+    return [(state_in_words(state).replace(" ", "\n"), (state,)) for state in COLUMNS if state in there]
+
+
+def _fewer_columns(overview: Overview) -> Columns:
+    there = overview.counts()
+    return [(heading, states) for heading, states in FEWER_COLUMNS if any(state in there for state in states)]
+
+
+def _table(overview: Overview, most_rows: int, columns: Columns) -> Table:
+    table = Table()
+    for heading in ("method", "data set"):
+        table.add_column(heading, overflow="fold", min_width=10)
+    for heading in ("runs", *(heading for heading, _ in columns)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in overview.rows(most_rows):
+        numbers = [sum(row.states.values()), *(sum(row.states.get(s, 0) for s in states) for _, states in columns)]
+        cells = [Text(safe(row.method)), Text(safe(row.dataset))]
+        table.add_row(*cells, *(str(number) if number else "·" for number in numbers))
+    return table
+
+
+def _progress_in_words(progress: Progress) -> str:
+    """Say where a run is executed and how far it is, such as `node7, job 31_4: step 50 of 200 (25 %) 2 s ago`."""
+    place = ", ".join(part for part in (progress.host, f"job {progress.job}" if progress.job else "") if part)
+    words = f"{place}: {_how_far(progress)}" if place else _how_far(progress)
+    if progress.silent_seconds is not None:
+        words += f" {duration(progress.silent_seconds)} ago"
+    if progress.stopping:
+        words += ", saves and stops"
+    elif progress.left_seconds is not None:
+        words += f", about {duration(progress.left_seconds)} left"
+    return safe(words)
+
+
+def _how_far(progress: Progress) -> str:
+    if not progress.steps:
+        return progress.phase or "starting"
+    if progress.phase != "training":
+        return progress.phase
+    return f"step {progress.step:,} of {progress.steps:,} ({100 * progress.step // progress.steps} %)"
+
+
+def _as_json(overview: Overview, now: datetime) -> dict[str, Any]:
+    return {
+        "out": str(overview.out),
+        "states": overview.counts(),
+        "groups": [
+            {"method": row.method, "dataset": row.dataset, "states": dict(row.states)}
+            for row in overview.rows(len(overview.runs))
+        ],
+        "running": [_progress_as_json(progress_of(run, now)) for run in overview.in_state(RunState.RUNNING)],
+        "runs": [_run_as_json(run) for run in overview.runs],
+        "damaged": list(overview.damaged),
+    }
+
+
+def _progress_as_json(progress: Progress) -> dict[str, Any]:
+    return {
+        "run": progress.run.name,
+        "host": progress.host or None,
+        "job": progress.job or None,
+        "phase": progress.phase or None,
+        "step": progress.step,
+        "steps": progress.steps or None,
+        "seconds_since_report": progress.silent_seconds,
+        "seconds_left": progress.left_seconds,
+        "stopping": progress.stopping,
+    }
+
+
+def _run_as_json(run: SeenRun) -> dict[str, Any]:
+    observed = run.observed
+    return {
+        "run": run.name,
+        "method": run.labels.label,
+        "dataset": run.labels.dataset,
+        "state": run.state,
+        "cause": observed.cause,
+        "reason": observed.reason or None,
+        "job": observed.job,
+    }

@@ -1,0 +1,105 @@
+"""`augbench logs`: what one run, and its job, have printed, and why it has no result."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from augbench.bench.commands.options import DEFAULT_OUT, Out
+from augbench.bench.commands.plain import safe
+from augbench.bench.errors import UserError
+from augbench.bench.failures import WITHOUT_RESULT, job_log
+from augbench.bench.overview import RecentStates
+from augbench.bench.run_folder import RunFolder, RunState, run_folders
+from augbench.bench.run_names import run_named
+from augbench.bench.run_states import Observed
+
+SECONDS_BETWEEN_LOOKS = 1.0
+ENDED = (RunState.DONE, *WITHOUT_RESULT)
+RUN_HELP = "Name of a run's folder, or the beginning of it, or of the digits at its end."
+
+
+@dataclass
+class Tail:
+    """A file that grows, or is not there yet.
+
+    Attributes:
+        path: The file.
+        read: Bytes of it that were read.
+    """
+
+    path: Path
+    read: int = 0
+
+    def more(self) -> str:
+        """Read whole lines that were written since the last time; empty if there are none."""
+        try:
+            with self.path.open("rb") as file:
+                if file.seek(0, 2) < self.read:  # the run has started again from the beginning
+                    self.read = 0
+                file.seek(self.read)
+                content = file.read()
+        except OSError:
+            return ""
+        whole = content[: content.rfind(b"\n") + 1] if self.read else content
+        self.read += len(whole)
+        return safe(whole.decode(errors="replace"))
+
+
+def logs(
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
+    out: Out = DEFAULT_OUT,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    lines: Annotated[int | None, typer.Option("--lines", "-n", help="Only the last so many of each log.")] = None,
+) -> None:
+    """Show what a run, and its job, have printed, and why it has no result."""
+    if lines is not None and lines < 0:
+        raise UserError(f"--lines must not be negative, as {lines} is.")
+    paths = {folder.path.name: folder.path for folder in run_folders(out)}
+    folder = RunFolder(paths[run_named(run, list(paths))])
+    root = folder.path.parent.parent
+    states = RecentStates()
+    known = states.now(root).of(folder)
+    of_its_job = job_log(folder, known)
+    tails = [Tail(folder.log), *([Tail(of_its_job)] if of_its_job is not None else [])]
+    shown = ""
+    for tail in tails:
+        text = _last(tail.more(), lines)
+        shown += text
+        _say(f"── {tail.path}", text or "(empty)")
+    try:
+        while follow and known.state not in ENDED:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            known = states.now(root).of(folder)
+            shown += _show_more(tails)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    _say_state(folder, known, shown)
+
+
+def _show_more(tails: list[Tail]) -> str:
+    text = "".join(tail.more() for tail in tails)
+    typer.echo(text, nl=False)
+    return text
+
+
+def _last(text: str, lines: int | None) -> str:
+    if lines is None:
+        return text
+    every = text.splitlines(keepends=True)
+    return "".join(every[max(0, len(every) - lines) :])
+
+
+def _say(heading: str, text: str) -> None:
+    typer.echo(safe(heading))
+    typer.echo(text.rstrip("\n"))
+
+
+def _say_state(folder: RunFolder, known: Observed, shown: str) -> None:
+    """Say how the run stands, and its traceback, unless that stands in the log already."""
+    trace = safe(str(folder.read_status().get("traceback", ""))).strip() if known.state is RunState.FAILED else ""
+    if trace and trace not in shown:
+        _say("── traceback", trace)
+    typer.echo(f"── {known.state}" + (f": {safe(known.reason)}" if known.reason else ""))

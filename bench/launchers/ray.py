@@ -1,0 +1,241 @@
+"""Places runs by Ray Tune: runs of small networks may share a GPU, and each survives the loss of worker or node."""
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from augbench.bench import ray_cluster
+from augbench.bench.causes import Cause
+from augbench.bench.claim import LAUNCHER_VARIABLE
+from augbench.bench.code_state import fingerprint
+from augbench.bench.environment import COMMAND_VARIABLE
+from augbench.bench.errors import UserError, shortened
+from augbench.bench.files import make_folder, write_json, write_text
+from augbench.bench.launchers.launcher import Activity, Launcher, Order
+from augbench.bench.plan import PlannedRun
+from augbench.bench.profile import Resources
+from augbench.bench.ray_cluster import Node
+from augbench.bench.registry import register
+from augbench.bench.run_folder import RunState
+
+if TYPE_CHECKING:
+    from augbench.bench.ray_trials import Task
+
+POLL_SECONDS = 0.25
+OWN_VARIABLES = "AUGBENCH_"
+FOLDER_PREFIX = "ray-"
+
+
+@register("ray")
+class Ray(Launcher):
+    """Runs on a Ray cluster, each a trial of Tune."""
+
+    title = "Ray Tune: a cluster that runs already or one on this machine; runs may share a GPU"
+
+    def check(self, runs: Sequence[PlannedRun], order: Order) -> None:
+        """Find what no node of the cluster could ever give.
+
+        Raises:
+            UserError: If Ray is not installed, the cluster does not answer, or no node has what a run needs.
+        """
+        nodes = ray_cluster.nodes(order.profile.ray)
+        for method in sorted({run.spec.method.name for run in runs}):
+            _check_fits(method, order.profile.resources_for(method), nodes, order.placement.device)
+
+    def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
+        """Say where runs would be placed and how many have room there."""
+        nodes = ray_cluster.nodes(order.profile.ray)
+        address = order.profile.ray.address
+        where = f"the Ray cluster {address}" if address else "a Ray cluster of its own on this machine"
+        lines = [f"{len(runs)} to do on {where}: {'; '.join(map(_described, nodes))}."]
+        for method in sorted({run.spec.method.name for run in runs}):
+            needs = order.profile.resources_for(method)
+            room = sum(_room(needs, node) for node in nodes)
+            lines.append(f"{method}: {_needs(needs)} each, at most {room} at a time.")
+        return lines
+
+    def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
+        """Have every run executed and return when all have ended."""
+        with ray_cluster.connected(order.profile.ray, worker_environment()):
+            Campaign(runs, order).run(poll)
+
+
+def worker_environment() -> dict[str, str]:
+    """Variables of the workers: our own, and where modules are found.
+
+    A cluster that runs already was started with other ones.
+    """
+    own = {name: value for name, value in os.environ.items() if name.startswith(OWN_VARIABLES)}
+    given = {COMMAND_VARIABLE: os.environ.get(COMMAND_VARIABLE) or shlex.join(sys.argv), LAUNCHER_VARIABLE: "ray"}
+    folders = ray_cluster.python_path()
+    path = {"PYTHONPATH": os.pathsep.join([*folders, "${PYTHONPATH}"])} if folders else {}
+    return own | given | path | {"PYTHONSAFEPATH": "1"}
+
+
+class Campaign:
+    """One launch: its runs as trials, and the thread in which Tune places them, since its loop cannot be polled."""
+
+    def __init__(self, runs: Sequence[PlannedRun], order: Order) -> None:
+        from augbench.bench.ray_trials import CODE_FILE, STOP_FILE, Progress
+
+        self.runs = {str(run.folder.path.resolve()): run for run in runs}
+        self.order = order
+        self.progress = Progress()
+        parent = make_folder(order.out.resolve() / "submissions")
+        self.folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))
+        self.stop_file = self.folder / STOP_FILE
+        self.code_file = self.folder / CODE_FILE
+        write_json(self.code_file, fingerprint())
+        self.looked_at = 0
+
+    def run(self, poll: Callable[[Activity], None]) -> None:
+        """Have every run executed.
+
+        Raises:
+            KeyboardInterrupt: After every run has been stopped with its state saved.
+            UserError: If a run could not be started, or Ray could not go on.
+        """
+        threads = ThreadPoolExecutor(1, thread_name_prefix="tune")
+        placing = threads.submit(self._place)
+        try:
+            while wait([placing], timeout=POLL_SECONDS).not_done:
+                self._look_at_ended()
+                poll(self._activity())
+        finally:
+            if not placing.done():  # Ctrl-C, or something went wrong here
+                self.stop()
+                wait([placing])
+            threads.shutdown(wait=False)
+            self._look_at_ended()
+            if placing.done():
+                self._tidy_up(failed=placing.exception() is not None)
+        placing.result()
+        if self.progress.problems:
+            raise UserError(self.progress.problems[0])
+        poll(self._activity())
+
+    def stop(self) -> None:
+        """Have every run that goes on saved, and no other begun."""
+        if not self.progress.stopping:
+            write_text(self.stop_file, "")
+            self.progress.stopping = True
+
+    def _place(self) -> None:
+        from ray.exceptions import RayError
+        from ray.tune import TuneError
+
+        try:
+            self.place(self.folder / "ray")
+        except (RayError, TuneError, ConnectionError, TimeoutError) as error:
+            raise UserError(
+                f"Ray could not go on: {shortened(' '.join(str(error).split()))} Its files are in {self.folder}. The "
+                "same command goes on with what has no result yet."
+            ) from None
+
+    def place(self, folder: Path) -> None:
+        """Have Tune place the runs and return when all of them have ended.
+
+        Args:
+            folder: Where Tune writes its files.
+        """
+        from augbench.bench.ray_trials import place
+
+        place([self.task(run) for run in self.runs.values()], folder, self.order.profile.ray.failures, self.progress)
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """What the machines of the cluster have."""
+        return ray_cluster.connected_nodes()
+
+    def task(self, run: PlannedRun) -> "Task":
+        """Say how a run is to be executed."""
+        from augbench.bench.ray_trials import Task
+
+        needs = self.order.profile.resources_for(run.spec.method.name)
+        where = self.order.placement
+        return Task(
+            folder=str(run.folder.path.resolve()),
+            device="cuda" if needs.gpus and where.device != "cpu" else "cpu",
+            cpus=needs.cpus,
+            gpus=needs.gpus or 0.0,
+            memory=_bytes(needs),
+            workers=sum(_room(needs, node) for node in self.nodes),
+            data=str(where.data.resolve()),
+            stop_file=str(self.stop_file),
+            code_file="" if self.order.allow_changed_code else str(self.code_file),
+        )
+
+    def _look_at_ended(self) -> None:
+        """Stop the others after a failure, if that is wanted, or where no run can be started at all."""
+        new = self.progress.ended[self.looked_at :]
+        self.looked_at += len(new)
+        for folder in new:
+            if folder in self.progress.lost:
+                self.runs[folder].folder.record_death(Cause.KILLED, self.progress.lost[folder])
+        failed = self.order.fail_fast and any(self.runs[one].folder.state() is RunState.FAILED for one in new)
+        if failed or self.progress.hopeless:
+            self.stop()
+
+    def _activity(self) -> Activity:
+        running, ended = list(self.progress.running.values()), list(self.progress.ended)
+        return Activity(*(tuple(self.runs[one].folder for one in some) for some in (running, ended)))
+
+    def _tidy_up(self, *, failed: bool) -> None:
+        """Delete Ray's files, which nobody needs any more, unless something was wrong with Ray itself."""
+        if not failed and not self.progress.lost:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _check_fits(method: str, needs: Resources, nodes: Sequence[Node], device: str) -> None:
+    where = f"for runs of {method}"
+    gpus = needs.gpus or 0.0
+    if gpus > 1 and gpus != int(gpus):
+        raise UserError(
+            f"The profile's [resources] {where} say gpus = {gpus:g}, but Ray shares one GPU between runs or gives "
+            "whole ones. Give a fraction up to 1, such as 0.25, or a whole number."
+        )
+    if device.startswith("cuda:"):
+        raise UserError(f"--device {device} cannot be given with the launcher ray, which chooses. Give auto or cpu.")
+    unsaid = device == "cuda" or (needs.gpus is None and any(node.gpus for node in nodes))
+    if not gpus and device != "cpu" and unsaid:
+        raise UserError(
+            f"The cluster has GPUs, but the profile's [resources] {where} say nothing about them, and Ray hides them "
+            "from runs that ask for none. Say gpus = 1, or a fraction such as 0.25 to have runs share one; for runs on "
+            "the CPU say gpus = 0 or give --device cpu."
+        )
+    if not any(_room(needs, node) for node in nodes):
+        most = "; ".join(map(_described, nodes)) or "no node at all"
+        raise UserError(
+            f"No node of the cluster could ever execute a run of {method}, which needs {_needs(needs)}; there are: "
+            f"{most}. Ask for less in [resources] or [methods.{method}] of the profile, or use another cluster."
+        )
+
+
+def _room(needs: Resources, node: Node) -> int:
+    """How many runs fit a node at the same time."""
+    wanted = ((needs.cpus, node.cpus), (needs.gpus or 0, node.gpus), (_bytes(needs), node.memory))
+    return min(int(there / each + 1e-9) for each, there in wanted if each)
+
+
+def _bytes(needs: Resources) -> int:
+    return int((needs.memory_gb or 0) * 1e9)
+
+
+def _needs(needs: Resources) -> str:
+    memory = f", {needs.memory_gb:g} GB" if needs.memory_gb else ""
+    return f"{_counted(needs.cpus, 'CPU')}, {_counted(needs.gpus or 0, 'GPU')}{memory}"
+
+
+def _described(node: Node) -> str:
+    return f"{_counted(node.cpus, 'CPU')}, {_counted(node.gpus, 'GPU')}, {node.memory / 1e9:.0f} GB"
+
+
+def _counted(number: float, what: str) -> str:
+    return f"{number:g} {what}" if number == 1 else f"{number:g} {what}s"

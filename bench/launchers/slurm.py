@@ -1,0 +1,176 @@
+"""Places runs on a Slurm cluster: job arrays, submitted by submitit; returns as soon as they are in the queue."""
+
+import io
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+from typing import Any
+
+from augbench.bench.code_state import fingerprint
+from augbench.bench.errors import UserError
+from augbench.bench.launchers.launcher import Activity, Launcher, Order
+from augbench.bench.plan import PlannedRun
+from augbench.bench.plugins import plugin_files
+from augbench.bench.profile import Resources
+from augbench.bench.registry import register
+from augbench.bench.run_folder import RunState
+from augbench.bench.run_states import RunStates
+from augbench.bench.slurm_jobs.arrays import RunArray, make_arrays
+from augbench.bench.slurm_jobs.checks import check_resources, check_visible, largest_array
+from augbench.bench.slurm_jobs.job import RunJob
+from augbench.bench.slurm_jobs.queue import cancel_named
+from augbench.bench.submissions import Submission, new_submission, read_submissions, submitting
+
+PLACED_ALREADY = (RunState.DONE, RunState.RUNNING, RunState.SUBMITTED, RunState.UNKNOWN)  # the last: perhaps
+MOST_TIME_OUTS = 1_000_000  # submitit's own count, which ours replaces
+
+
+@register("slurm")
+class Slurm(Launcher):
+    """Job arrays of a Slurm cluster, one or a few for each set of resources."""
+
+    title = "Slurm: job arrays; runs are told before their time limit, save, queue again and go on"
+    waits = False
+
+    def check(self, runs: Sequence[PlannedRun], order: Order) -> None:
+        """Find what Slurm would refuse, or what would fail on every node."""
+        _import_submitit()
+        names = dict.fromkeys(run.spec.method.name for run in runs)
+        check_resources(order.profile, [(name, order.profile.resources_for(name)) for name in names])
+        check_visible([order.out, order.placement.data], order.profile)
+
+    def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
+        """Say which arrays would be submitted, with what resources."""
+        arrays = make_arrays(runs, order.profile, _size(order))
+        return [f"{len(array.runs)} in a job array: {_words(array.resources)}." for array in arrays]
+
+    def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
+        """Submit the runs; what is refused is recorded, and the rest is submitted all the same."""
+        with submitting(order.out):
+            _forget_half_submitted(order.out)
+            states = RunStates(order.out)
+            # another launcher may have submitted some since the plan was made
+            left = [run for run in runs if states.of(run.folder).state not in PLACED_ALREADY]
+            launch, code = secrets.token_hex(4), fingerprint()
+            for array in make_arrays(left, order.profile, _size(order)):
+                _submit(array, order, launch, code)
+        poll(Activity((), ()))
+
+
+def _size(order: Order) -> int:
+    return min(order.profile.slurm.array_size, largest_array())
+
+
+def _words(resources: Resources) -> str:
+    parts = [f"{resources.cpus} CPU cores"]
+    if resources.gpus:
+        parts.append(f"{resources.gpus:g} GPUs")
+    if resources.memory_gb:
+        parts.append(f"{resources.memory_gb:g} GB")
+    return ", ".join([*parts, f"time limit {resources.time}"])
+
+
+def _forget_half_submitted(out: Path) -> None:
+    """Take jobs out of the queue whose launcher died before it knew their ids: they may lack what they need to run."""
+    for submission in read_submissions(out):
+        if submission.job is None and not submission.error:
+            cancel_named(submission.job_name)
+            submission.model_copy(update={"error": "The launcher died while it submitted the job."}).write()
+
+
+def _submit(array: RunArray, order: Order, launch: str, code: dict[str, Any]) -> None:
+    submission = new_submission(
+        Slurm.name,
+        order.out,
+        [run.folder.path.name for run in array.runs],
+        resources=array.resources.model_dump(),
+        arguments={
+            "device": _device(order.placement.device, array.resources),
+            "data": str(order.placement.data.resolve()),
+            "plugins": os.pathsep.join(map(str, plugin_files())),
+            "launch": launch,  # which arrays belong together
+            "restarts": order.profile.slurm.restarts,
+            "fail_fast": order.fail_fast,
+            "allow_changed_code": order.allow_changed_code,
+        },
+        code=code,
+        command=shlex.join(sys.argv),
+    )
+    submission.write()
+    errors = _import_submitit().core.utils
+    try:
+        with _no_outer_job(), redirect_stderr(io.StringIO()):  # sbatch's words are in the exception, too
+            jobs = _executor(submission, array.resources, order).map_array(
+                RunJob(str(submission.folder)), range(len(array.runs))
+            )
+        update = {"job": jobs[0].job_id.partition("_")[0]}
+    except (errors.FailedJobError, errors.FailedSubmissionError, OSError) as error:
+        cancel_named(submission.job_name)  # what is there without all that it needs to run
+        update = {"error": " ".join(str(error).split()) or type(error).__name__}
+    submission.model_copy(update=update).write()
+
+
+def _device(chosen: str, resources: Resources) -> str:
+    """Take a GPU if one was asked for, and then nothing else."""
+    if chosen != "auto":
+        return chosen
+    return "cuda" if resources.gpus else "cpu"
+
+
+def _executor(submission: Submission, resources: Resources, order: Order) -> Any:
+    settings = order.profile.slurm
+    executor = _import_submitit().AutoExecutor(
+        folder=str(submission.folder / "jobs"),
+        cluster="slurm",
+        slurm_python=f"{shlex.quote(sys.executable)} -P",  # -P keeps the folder of the command off the module path
+        slurm_max_num_timeout=MOST_TIME_OUTS,
+    )
+    executor.update_parameters(
+        name=submission.job_name,
+        timeout_min=resources.time_minutes,
+        cpus_per_task=resources.cpus,
+        slurm_array_parallelism=settings.at_a_time,
+        slurm_signal_delay_s=settings.warning_seconds,
+        slurm_stderr_to_stdout=True,
+        slurm_srun_args=[f"--cpus-per-task={resources.cpus}"],  # srun does not take it from sbatch in every version
+        slurm_setup=list(settings.setup),
+        slurm_additional_parameters={"requeue": True, **_given(**settings.options)},
+        **_given(
+            mem_gb=resources.memory_gb,
+            gpus_per_node=int(resources.gpus) if resources.gpus else None,
+            slurm_partition=settings.partition,
+            slurm_account=settings.account,
+            slurm_qos=settings.qos,
+            slurm_constraint=settings.constraint,
+        ),
+    )
+    return executor
+
+
+def _given(**parameters: Any) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if value is not None and value is not False}
+
+
+@contextmanager
+def _no_outer_job() -> Iterator[None]:
+    """Hide what a job, in which this command was perhaps given, would pass on to those that it submits."""
+    configuration = os.environ.get("SLURM_CONF")
+    with _import_submitit().helpers.clean_env():
+        if configuration is not None:
+            os.environ["SLURM_CONF"] = configuration
+        yield
+
+
+def _import_submitit() -> Any:
+    try:
+        import submitit
+    except ImportError as error:
+        raise UserError(
+            f"The launcher slurm needs the library submitit ({error}). Install it with `pip install 'augbench[slurm]'` "
+            "in the virtual environment that compute nodes see, then give the same command again."
+        ) from None
+    return submitit

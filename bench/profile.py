@@ -1,0 +1,206 @@
+"""A profile: how runs are placed on one's machines. Read from TOML; never part of a run's identity."""
+
+import re
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from augbench.bench.catalogues import methods
+from augbench.bench.errors import UserError, one_of
+from augbench.bench.spec import validated
+
+TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d))?")
+PROFILE_VARIABLE = "AUGBENCH_PROFILE"
+
+
+def _checked_time(text: str) -> str:
+    if not TIME.fullmatch(text):
+        raise ValueError('must be "hours:minutes:seconds" or "days-hours:minutes:seconds", such as "04:00:00"')
+    return text
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Resources(_Strict):
+    """What one run needs.
+
+    Attributes:
+        cpus: CPU cores, and threads of the run.
+        gpus: GPUs; a fraction lets runs share one where the launcher can do that. None asks for none in particular.
+        memory_gb: Main memory in GB; None leaves it to the cluster.
+        time: Time limit, as in Slurm; None for none.
+    """
+
+    cpus: int = Field(1, ge=1, le=4096)
+    gpus: float | None = Field(None, ge=0, le=64)
+    memory_gb: float | None = Field(None, gt=0)
+    time: Annotated[str, AfterValidator(_checked_time)] | None = None
+
+    @property
+    def time_minutes(self) -> int | None:
+        """Time limit in minutes, rounded up; None for none."""
+        if self.time is None:
+            return None
+        found = TIME.fullmatch(self.time)
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0, 0)
+        return (days * 24 + hours) * 60 + minutes + (seconds > 0)
+
+
+class Confirm(_Strict):
+    """Above what `augbench run` asks before it starts.
+
+    Attributes:
+        hours: Estimated device hours.
+        runs: Runs whose cost is unknown.
+    """
+
+    hours: float = Field(24.0, ge=0)
+    runs: int = Field(200, ge=0)
+
+
+class LocalSettings(_Strict):
+    """How runs are placed on this machine.
+
+    Attributes:
+        workers: Runs at the same time; None for one for each GPU or core.
+        device: A torch device or `auto`; more workers than GPUs share them.
+    """
+
+    workers: int | None = Field(None, ge=1, le=4096)
+    device: str = "auto"
+
+
+class SlurmSettings(_Strict):
+    """How runs are placed by Slurm.
+
+    Attributes:
+        partition: Partition; None for the cluster's default, as with the next three.
+        account: Account to charge.
+        qos: Quality of service.
+        constraint: Features of nodes.
+        array_size: Runs in one job array at most; not above the cluster's MaxArraySize.
+        at_a_time: Runs of one array that are executed at the same time at most.
+        warning_seconds: How long before its time limit a run is told to save and to queue again.
+        restarts: How often a run queues again by itself.
+        setup: Shell lines before the run, such as `module load cuda`.
+        options: Further options of sbatch.
+        shared_folders: Folders that every node sees; if given, output and data have to lie in them.
+    """
+
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    array_size: int = Field(500, ge=1)
+    at_a_time: int = Field(50, ge=1)
+    warning_seconds: int = Field(120, ge=1, le=65535)
+    restarts: int = Field(50, ge=0)
+    setup: tuple[str, ...] = Field((), strict=False)
+    options: dict[str, str | int | bool] = {}
+    shared_folders: tuple[str, ...] = Field((), strict=False)
+
+
+class RaySettings(_Strict):
+    """How runs are placed by Ray.
+
+    Attributes:
+        address: A running cluster, such as `auto` or `host:6379`; None starts one here and stops it at the end.
+        cpus: Cores of a cluster of one's own; None for those of this process.
+        gpus: GPUs of a cluster of one's own; None for those that are visible.
+        failures: How often a run whose worker or node has died is placed again.
+    """
+
+    address: str | None = None
+    cpus: int | None = Field(None, ge=1)
+    gpus: int | None = Field(None, ge=0)
+    failures: int = Field(3, ge=0)
+
+
+class Profile(_Strict):
+    """How and with what runs are placed.
+
+    Attributes:
+        launcher: Name of the launcher.
+        resources: What each run needs.
+        methods: By method, what it needs differently.
+        confirm: When to ask before the start.
+        local: Settings of the launcher `local`.
+        slurm: Settings of the launcher `slurm`.
+        ray: Settings of the launcher `ray`.
+    """
+
+    launcher: str = "local"
+    resources: Resources = Resources()
+    methods: dict[str, dict[str, Any]] = {}
+    confirm: Confirm = Confirm()
+    local: LocalSettings = LocalSettings()
+    slurm: SlurmSettings = SlurmSettings()
+    ray: RaySettings = RaySettings()
+
+    @model_validator(mode="after")
+    def _known_methods(self) -> "Profile":
+        for name in self.methods:
+            methods().get(name)
+            self.resources_for(name)
+        return self
+
+    def resources_for(self, method: str) -> Resources:
+        """Return what a run of a method needs.
+
+        Raises:
+            UserError: If what is said of the method is wrong.
+        """
+        own = self.methods.get(method)
+        if not own:
+            return self.resources
+        return validated(Resources, self.resources.model_dump() | own, f"[methods.{method}]")
+
+
+def built_in_profiles() -> dict[str, str]:
+    """Texts of the profiles in `slurm/profiles`, by name."""
+    folder = resources.files("augbench.slurm") / "profiles"
+    files = [file for file in folder.iterdir() if file.name.endswith(".toml")]
+    return {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in sorted(files, key=lambda f: f.name)}
+
+
+def load_profile(name_or_path: str | None) -> Profile:
+    """Load a profile by the name of one in `slurm/profiles` or the path of a TOML file; None is that of a laptop.
+
+    Raises:
+        UserError: If there is none, it is no TOML, or a key or value is wrong.
+    """
+    if name_or_path is None:
+        return Profile()
+    texts = built_in_profiles()
+    if name_or_path in texts:
+        return parse_profile(texts[name_or_path], f"profile {name_or_path!r}")
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        raise UserError(one_of("profile", name_or_path, texts) + " The path of a .toml file is valid too.")
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"The profile {path} cannot be read: {error}. Give the path of a .toml file or one of: {', '.join(texts)}."
+        ) from None
+    return parse_profile(text, f"profile {path}")
+
+
+def parse_profile(text: str, where: str) -> Profile:
+    """Read a profile from TOML text.
+
+    Raises:
+        UserError: If it is no TOML, or a key or value is wrong.
+    """
+    try:
+        values = tomllib.loads(text)
+    except ValueError as error:
+        raise UserError(
+            f"The {where} is not valid TOML: {error}. `augbench list profiles example` prints one to copy."
+        ) from None
+    return validated(Profile, values, where)

@@ -1,0 +1,152 @@
+"""The state of runs from all that is known of them: their folders, and what a scheduler says of their jobs."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from augbench.bench.causes import Cause
+from augbench.bench.claim import last_claim
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.slurm_jobs.client import SlurmError
+from augbench.bench.slurm_jobs.queue import STATES, Job, Jobs, ask_slurm
+from augbench.bench.submissions import Submission, is_submitting, read_submissions
+
+SETTLED = (RunState.DONE, RunState.RUNNING, RunState.FAILED)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What is known of a run.
+
+    Attributes:
+        state: Its state.
+        reason: Why it has no result, in a sentence or two; empty if it has one, or nothing is known.
+        cause: The same as one of the causes.
+        job: Id of its job.
+        nodes: Where the scheduler has placed it.
+        submission: What it was last submitted with.
+    """
+
+    state: RunState
+    reason: str = ""
+    cause: Cause | None = None
+    job: str | None = None
+    nodes: str = ""
+    submission: Submission | None = None
+
+
+class RunStates:
+    """States of the runs of an output folder at one moment; Slurm is asked once, and only if it has to be.
+
+    Args:
+        out: Output folder.
+
+    Raises:
+        UserError: If a record of a submission is damaged.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.submissions = read_submissions(out)
+        self._last = {name: (s, index) for s in self.submissions for index, name in enumerate(s.runs)}
+
+    def of(self, folder: RunFolder, state: RunState | None = None) -> Observed:
+        """Tell the state of a run.
+
+        Args:
+            folder: Its folder.
+            state: What its folder says, if that was read already.
+
+        Raises:
+            DamagedError: If there is a result but it cannot be read.
+        """
+        state = folder.state() if state is None else state
+        submission, index = self._last.get(folder.path.name, (None, 0))
+        is_cancelled = state is RunState.CANCELLED and folder.cancel_request.exists()  # whatever its job does yet
+        if submission is None or state in SETTLED or is_cancelled:
+            return _from_folder(folder, state, submission, index)
+        return self._submitted(folder, state, submission, index)
+
+    def _submitted(self, folder: RunFolder, state: RunState, submission: Submission, index: int) -> Observed:
+        own = _from_folder(folder, state, submission, index)
+        if submission.error:
+            return _never(own, f"It was not submitted: {submission.error}")
+        if submission.job is None and not is_submitting(submission.out):
+            return _never(own, "The launcher died while it submitted it.")
+        if isinstance(self._slurm, SlurmError):
+            reason = f"It was submitted as {own.job or submission.job_name}; {self._slurm}"
+            return Observed(RunState.UNKNOWN, reason, None, own.job, submission=submission)
+        job = self._slurm.get((submission.token, index))
+        if (job is None or not job.waits_or_runs) and (now := folder.state()) is not state:
+            return self.of(folder, now)  # it has ended since its folder was read
+        if job is None:
+            if own.job is None:
+                return Observed(RunState.SUBMITTED, "It is being submitted.", submission=submission)
+            return own if _has_begun(own, folder) else _never(own, "Slurm no longer knows its job, which never began.")
+        return _with_job(own, job, submission.log_of(index), begun=_has_begun(own, folder))
+
+    @cached_property
+    def _slurm(self) -> Jobs | SlurmError:
+        try:
+            return ask_slurm(list({s.token: s for s, _ in self._last.values() if not s.error}.values()))
+        except SlurmError as error:
+            return error
+
+
+def _with_job(own: Observed, job: Job, log: Path, *, begun: bool) -> Observed:
+    if job.waits_or_runs:
+        reason = f"Slurm: {job.state.lower()}" + (f" ({job.detail})" if job.detail not in ("", "None") else "") + "."
+        return Observed(RunState.SUBMITTED, reason, None, own.job, job.nodes, own.submission)
+    said = f"Slurm says {job.state} of job {own.job}" + (f" ({job.detail})" if job.detail not in ("", "None") else "")
+    if job.cause is None:
+        return Observed(RunState.UNKNOWN, f"{said}.", None, own.job, job.nodes, own.submission)
+    if not begun and job.cause is not Cause.CANCELLED:
+        hint = " A compute node that does not see the output folder, or the virtual environment, ends so."
+        return _never(own, f"{said}, and the run never began.{hint} What the job printed: {log}")
+    if own.state is RunState.CANCELLED or (job.cause is Cause.KILLED and own.reason):
+        return own
+    state = STATES.get(job.cause, RunState.KILLED)
+    return Observed(state, f"{said}.", job.cause, own.job, job.nodes, own.submission)
+
+
+def _never(own: Observed, reason: str) -> Observed:
+    return Observed(RunState.NEVER_STARTED, reason, Cause.NEVER_STARTED, own.job, submission=own.submission)
+
+
+def _from_folder(folder: RunFolder, state: RunState, submission: Submission | None, index: int) -> Observed:
+    job = submission.job_of(index) if submission is not None else None
+    if state in (RunState.DONE, RunState.PLANNED):
+        return Observed(state, job=job, submission=submission)
+    status = folder.read_status()
+    if state is RunState.CANCELLED and status.get("state") != state:  # what is recorded is of an earlier attempt
+        reason = "Cancelled with `augbench cancel` before it began or went on."
+        return Observed(state, reason, Cause.CANCELLED, job, submission=submission)
+    return Observed(state, _reason(state, status), _cause(state, status), job, submission=submission)
+
+
+def _reason(state: RunState, status: dict[str, Any]) -> str:
+    if state is RunState.KILLED and "reason" not in status:
+        return f"Its process on {status.get('owner', {}).get('host', 'an unknown machine')} ended without a word."
+    return str(status.get("reason", ""))
+
+
+def _cause(state: RunState, status: dict[str, Any]) -> Cause | None:
+    """Tell the cause; of records that are older than causes, by their state."""
+    recorded = status.get("cause")
+    if recorded in list(Cause):
+        return Cause(recorded)
+    by_state = {
+        RunState.KILLED: Cause.KILLED,
+        RunState.FAILED: Cause.EXCEPTION,
+        RunState.CANCELLED: Cause.CANCELLED,
+        RunState.TIMED_OUT: Cause.TIMED_OUT,
+        RunState.NEVER_STARTED: Cause.NEVER_STARTED,
+    }
+    return by_state.get(state)
+
+
+def _has_begun(own: Observed, folder: RunFolder) -> bool:
+    """Whether its last job has got as far as its folder."""
+    claim = last_claim(folder.path)
+    jobs = (claim.owner.get("job") if claim is not None else None, folder.read_status().get("job"))
+    return own.job is not None and own.job in jobs

@@ -1,0 +1,195 @@
+"""What a job of Slurm does: take its run from a submission's record, execute it, and queue again if it was stopped.
+
+Nothing heavy is imported at the top, so that signals are understood from the first moment.
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from augbench.bench.errors import UserError
+from augbench.bench.stopping import StopCause, StopSignal
+
+if TYPE_CHECKING:
+    from augbench.bench.run_folder import RunFolder, RunState
+    from augbench.bench.submissions import Submission
+
+SECONDS_TO_WAIT_FOR_OWNER = 180.0  # longer than a dead owner seems alive
+SECONDS_BETWEEN_LOOKS = 5.0
+MOST_IDLE_ATTEMPTS = 3
+
+
+class RunJob:
+    """The function that submitit calls in a job, with the number of a run.
+
+    It holds nothing but the folder of a submission, so that a job that is queued again finds all it needs there.
+
+    Args:
+        folder: Folder of the submission.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __call__(self, index: int) -> str:
+        """Execute the run with a number; returns its state.
+
+        Raises:
+            SystemExit: With status 1 if it did not come to its end, so that Slurm does not call the job completed.
+        """
+        stop = StopSignal()
+        stop.install({signal.SIGUSR2: StopCause.SCHEDULER, signal.SIGTERM: StopCause.SCHEDULER})
+        try:
+            return execute_job(Path(self.folder), index, stop)
+        except UserError as error:  # nothing could be recorded: it stands in what the job prints
+            _say(f"Error: {error}")
+            sys.exit(1)
+
+    def checkpoint(self, index: int) -> Any:
+        """Tell submitit, in the moment before signals are understood here, to queue the same again."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self, index)
+
+
+def execute_job(folder: Path, index: int, stop: StopSignal) -> str:
+    """Execute a run of a submission; returns its state.
+
+    Raises:
+        SystemExit: With status 1 if the run failed or was stopped, so that Slurm does not call the job completed.
+    """
+    from augbench.bench.run_folder import RunFolder, RunState
+    from augbench.bench.submissions import read_submission
+
+    submission = read_submission(folder)
+    _describe_to_run(submission)
+    run = RunFolder(submission.out / "runs" / submission.runs[index])
+    if changes := _other_code(submission):
+        _record_other_code(run, changes)
+        sys.exit(1)
+    state = _execute_when_free(run, submission, stop)
+    _say(f"{run.path.name}: {state}")
+    if state is RunState.KILLED and "SIGUSR2" in stop.received:
+        _queue_again(run, submission)
+    if state is RunState.FAILED and submission.arguments["fail_fast"]:
+        _cancel_the_others(submission)
+    if state in (RunState.FAILED, RunState.KILLED):
+        sys.exit(1)
+    return str(state)
+
+
+def job_id() -> str:
+    """Id of the present job, as Slurm's commands take it."""
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")
+    return f"{array}_{os.environ['SLURM_ARRAY_TASK_ID']}" if array else os.environ.get("SLURM_JOB_ID", "")
+
+
+def _describe_to_run(submission: "Submission") -> None:
+    from augbench.bench.claim import JOB_VARIABLE, LAUNCHER_VARIABLE
+    from augbench.bench.environment import COMMAND_VARIABLE
+    from augbench.bench.plugins import PLUGINS_VARIABLE
+
+    os.environ[LAUNCHER_VARIABLE] = submission.launcher
+    os.environ[JOB_VARIABLE] = job_id()
+    os.environ[COMMAND_VARIABLE] = submission.command
+    os.environ[PLUGINS_VARIABLE] = submission.arguments["plugins"]
+
+
+def _other_code(submission: "Submission") -> list[str]:
+    from augbench.bench.code_state import differences, fingerprint
+
+    return [] if submission.arguments["allow_changed_code"] else differences(submission.code, fingerprint())
+
+
+def _record_other_code(run: "RunFolder", changes: list[str]) -> None:
+    from augbench.bench.causes import Cause
+    from augbench.bench.run_folder import RunState
+
+    reason = (
+        f"The code is another than when the run was submitted: {'; '.join(changes)}. Go back to that code, or give the "
+        "same command again to run it with this one; --allow-changed-code lets jobs that wait take whatever is there."
+    )
+    _say(reason)
+    if run.state() not in (RunState.RUNNING, RunState.DONE):
+        run.write_status(RunState.NEVER_STARTED, cause=Cause.OTHER_CODE, reason=reason, job=job_id())
+
+
+def _execute_when_free(run: "RunFolder", submission: "Submission", stop: StopSignal) -> "RunState":
+    """Execute the run; wait a while where a process of an earlier attempt still seems to live.
+
+    A job that is to make room in the meantime counts as killed, so that it is queued again.
+    """
+    from augbench.bench.claim import BusyError
+    from augbench.bench.placement import Placement
+    from augbench.bench.run_folder import RunState
+    from augbench.bench.worker import execute
+
+    given = submission.arguments
+    _tell_of_missing_cores(submission.resources["cpus"])
+    placement = Placement(given["device"], 1, submission.resources["cpus"], Path(given["data"]))
+    deadline = time.monotonic() + SECONDS_TO_WAIT_FOR_OWNER
+    while True:
+        try:
+            return execute(run, placement, stop)
+        except BusyError:
+            if stop.cause is not None:
+                return RunState.KILLED
+            if time.monotonic() > deadline:
+                return RunState.RUNNING  # by another process
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def _tell_of_missing_cores(asked: int) -> None:
+    if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) < asked:
+        cores = len(os.sched_getaffinity(0))
+        _say(f"Note: {asked} CPU cores were asked for, but this process may use {cores}.")
+
+
+def _queue_again(run: "RunFolder", submission: "Submission") -> None:
+    """Queue the job again, unless it did nothing that could be saved several times in a row."""
+    from augbench.bench.causes import Cause
+    from augbench.bench.run_folder import RunState
+    from augbench.bench.slurm_jobs.client import SlurmError, slurm
+    from augbench.bench.worker import IDLE_ATTEMPTS
+
+    status = run.read_status()
+    if status.get(IDLE_ATTEMPTS, 0) >= MOST_IDLE_ATTEMPTS:
+        reason = (
+            f"It was stopped {MOST_IDLE_ATTEMPTS} times in a row, by its time limit or for other jobs, before anything "
+            f"could be saved (in phase {status.get('phase', 'preparation')}; a search is not saved half-way). Give it "
+            "more time in the profile, then give the same command again."
+        )
+        run.amend_status(RunState.TIMED_OUT, cause=Cause.TIMED_OUT, reason=reason)
+        return
+    most = submission.arguments["restarts"]
+    if int(os.environ.get("SLURM_RESTART_COUNT", "0")) >= most:
+        reason = (
+            f"It has queued again as often as [slurm] restarts of the profile allows ({most}); it is saved, and the "
+            "same command goes on from here."
+        )
+        run.amend_status(RunState.TIMED_OUT, cause=Cause.TIMED_OUT, reason=reason)
+        return
+    try:
+        slurm(["scontrol", "requeue", job_id()])
+        _say("queued again")
+    except SlurmError as error:
+        _say(f"could not be queued again: {error}")
+
+
+def _cancel_the_others(submission: "Submission") -> None:
+    from augbench.bench.cancelling import cancel
+    from augbench.bench.run_folder import RunFolder
+    from augbench.bench.submissions import read_submissions
+
+    launch = submission.arguments["launch"]
+    together = [one for one in read_submissions(submission.out) if one.arguments.get("launch") == launch]
+    runs = [RunFolder(one.out / "runs" / name) for one in together for name in one.runs]
+    cancel(runs, submission.out)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Looking for a method's best hyperparameters on the validation split, as hard for every method."""

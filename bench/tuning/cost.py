@@ -1,0 +1,65 @@
+"""What a tuning cost: part of what it takes to get a method's results, kept beside the runs that use its values."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+NAME = "tuning.json"
+"""File beside a run's specification in which its `TuningCost` stands."""
+
+SearchKind = Literal["random", "optuna", "asha"]
+
+
+class TuningCost(BaseModel):
+    """How many values were tried for a method on a data set, and what that cost.
+
+    Attributes:
+        trials: Values tried, those that are used where nothing is tuned among them.
+        search: How they were chosen: `random`, `optuna` or `asha`.
+        seconds: By name of device, wall-clock seconds of all trials: of different devices never added up.
+        image_passes: Images that went through a network in all trials, forwards.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    trials: int = Field(ge=1)
+    search: SearchKind
+    seconds: dict[str, float]
+    image_passes: int = Field(ge=0)
+
+
+@dataclass
+class Spent:
+    """Seconds by device and by phase, and image passes by phase, added up over runs."""
+
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+    image_passes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: "Spent") -> None:
+        """Add what another one has."""
+        for device, phases in other.seconds.items():
+            own = self.seconds.setdefault(device, {})
+            for phase, seconds in phases.items():
+                own[phase] = own.get(phase, 0.0) + seconds
+        for phase, images in other.image_passes.items():
+            self.image_passes[phase] = self.image_passes.get(phase, 0) + images
+
+    @property
+    def by_device(self) -> dict[str, float]:
+        """Seconds of all phases, by device."""
+        return {device: sum(phases.values()) for device, phases in self.seconds.items()}
+
+    @property
+    def passes(self) -> int:
+        """Image passes of all phases."""
+        return sum(self.image_passes.values())
+
+
+def total(parts: Iterable[Spent]) -> Spent:
+    """Add up."""
+    whole = Spent()
+    for part in parts:
+        whole.add(part)
+    return whole

@@ -1,0 +1,156 @@
+"""From a tuning to its outcomes: Ray Tune places trials, and what has ended in an earlier call is not tried again."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from augbench.bench import ray_cluster
+from augbench.bench.claim import BusyError
+from augbench.bench.errors import UserError
+from augbench.bench.launchers.launcher import Activity, Order
+from augbench.bench.launchers.ray import Campaign, Ray, worker_environment
+from augbench.bench.launching import check_datasets
+from augbench.bench.plan import PlannedRun
+from augbench.bench.run_folder import RunFolder, RunState, check_output_folder, is_run_folder, mark_output_folder
+from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, settle
+from augbench.bench.tuning.tuning import Trial, Tuning
+
+if TYPE_CHECKING:
+    from augbench.bench.ray_trials import Task
+
+
+class TuningCampaign(Campaign):
+    """The trials of a tuning, placed by Ray Tune.
+
+    Attributes:
+        trials: Those that have been begun, in order.
+    """
+
+    def __init__(self, tuning: Tuning, order: Order, *, retry_failed: bool) -> None:
+        super().__init__((), order)
+        self.tuning = tuning
+        self.retry_failed = retry_failed
+        self.trials: list[Trial] = []
+
+    def place(self, folder: Path) -> None:
+        """Have Tune choose and place trials until there are enough."""
+        from augbench.bench.tuning.ray_tuning import run_trials
+
+        failures = self.order.profile.ray.failures
+        run_trials(self.tuning, self.order.out, self.begin, folder, failures, self.progress)
+
+    def begin(self, trial: Trial) -> Sequence["Task"]:
+        """Make the folders of a trial ready and say how its runs are to be executed."""
+        self.trials.append(trial)
+        tasks = []
+        for spec, folder in zip(self.tuning.specs(trial.values), trial.folders, strict=True):
+            folder.write_spec(spec)
+            folder.withdraw_cancel()
+            if self.retry_failed and folder.state() is RunState.FAILED:
+                with suppress(BusyError):  # somebody else has started it again already
+                    folder.forget_failure()
+            run = PlannedRun(spec, folder, folder.state())
+            self.runs[str(folder.path.resolve())] = run
+            tasks.append(self.task(run))
+        return tasks
+
+
+def check_tuning(tuning: Tuning, order: Order) -> None:
+    """Find what can be known to be wrong before anything is placed.
+
+    Raises:
+        UserError: If there is nothing to tune, Ray or Optuna is missing, no node has what a trial needs, or the data
+            set is not prepared.
+    """
+    tuning.check()
+    check_output_folder(order.out)
+    ray_cluster.require_ray(order.profile.ray)
+    if tuning.search == "optuna":
+        _require_optuna()
+    check_datasets([tuning.base.dataset], order.placement.data)
+    Ray().check([first_run(tuning, order.out)], order)
+
+
+def first_run(tuning: Tuning, out: Path) -> PlannedRun:
+    """Return the first run of the first trial, which costs about what any of them costs."""
+    folder = tuning.trial(0, tuning.initial, out).folders[0]
+    seconds = (folder.read_result() or {}).get("seconds", {})
+    return PlannedRun(tuning.specs(tuning.initial)[0], folder, folder.state(), seconds)
+
+
+def waiting(tuning: Tuning, out: Path) -> list[PlannedRun]:
+    """Return a run for each one that has not ended yet; each costs about what the first costs, which stands for all."""
+    folders = [path for path in (out / "runs").glob("*") if is_run_folder(path)] if out.is_dir() else []
+    ended = [folder for folder in map(RunFolder, folders) if _has_ended(folder)]
+    return [first_run(tuning, out)] * max(0, tuning.trials * tuning.repeats - len(ended))
+
+
+def _has_ended(folder: RunFolder) -> bool:
+    of_a_trial = folder.read_spec().protocol.evaluated_on == "validation"
+    return of_a_trial and (is_stopped(folder) or folder.state() in (RunState.DONE, RunState.FAILED))
+
+
+def _require_optuna() -> None:
+    try:
+        import optuna  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"--search optuna needs Optuna, which cannot be imported here ({error}). Install it with "
+            "`pip install 'augbench[ray]'`, or give --search random."
+        ) from None
+
+
+def _ended_before(tuning: Tuning, out: Path, *, retry_failed: bool) -> list[Outcome]:
+    """Return how all trials went if they have ended in earlier calls, and nothing otherwise.
+
+    What Optuna chose is only known once it has chosen it again.
+    """
+    again = (TrialState.UNFINISHED, TrialState.FAILED) if retry_failed else (TrialState.UNFINISHED,)
+    values = tuning.random_values() if tuning.search != "optuna" else []
+    outcomes = []
+    for number, tried in enumerate(values):
+        trial = tuning.trial(number, tried, out)
+        if not all(is_run_folder(folder.path) for folder in trial.folders):
+            return []
+        outcomes.append(outcome_of(trial))
+    return [] if any(one.state in again for one in outcomes) else outcomes
+
+
+def drive(tuning: Tuning, order: Order, poll: Callable[[Activity], None], *, retry_failed: bool) -> list[Outcome]:
+    """Try values and return how every trial went, in order.
+
+    Args:
+        tuning: What is tuned.
+        order: Where and how.
+        poll: Called a few times a second with what is going on.
+        retry_failed: Whether trials that failed before are tried again.
+
+    Raises:
+        KeyboardInterrupt: After every run has been stopped with its state saved.
+        UserError: If nothing can be placed.
+    """
+    mark_output_folder(order.out)
+    earlier = _ended_before(tuning, order.out, retry_failed=retry_failed)
+    if earlier:
+        return earlier
+    with ray_cluster.connected(order.profile.ray, worker_environment()):
+        campaign = TuningCampaign(tuning, order, retry_failed=retry_failed)
+        campaign.run(poll)
+    for trial in campaign.trials:
+        settle(trial.folders[0])
+    return [_judged(outcome_of(trial), campaign.progress.lost) for trial in campaign.trials]
+
+
+def _judged(outcome: Outcome, lost: Mapping[str, str]) -> Outcome:
+    """Count a trial whose worker has died once too often as failed: else one that always runs out of memory stops all.
+
+    Args:
+        outcome: What its folders say.
+        lost: Why, by the folder of such a trial's first run.
+    """
+    reason = lost.get(str(outcome.trial.folders[0].path.resolve()))
+    if reason is None or outcome.state is not TrialState.UNFINISHED:
+        return outcome
+    return replace(outcome, state=TrialState.FAILED, accuracy=None, reason=reason)

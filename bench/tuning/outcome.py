@@ -1,0 +1,145 @@
+"""How the trials of a tuning went: read from their run folders, which are the only truth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from augbench.bench.files import read_json, read_torch, write_json
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.tuning.cost import Spent, total
+from augbench.bench.tuning.tuning import Trial
+
+STOPPED = "stopped.json"
+
+
+class TrialState(StrEnum):
+    """How a trial ended."""
+
+    DONE = "done"
+    STOPPED = "stopped early"
+    FAILED = "failed"
+    UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one trial went.
+
+    Attributes:
+        trial: The trial.
+        state: How it ended.
+        accuracy: Share of the validation images that are classified right, mean over its runs; after the last epoch
+            that its first run has finished where it was stopped early; None where nothing is known.
+        epochs: Epochs that its first run has finished.
+        spent: What its runs have cost, as far as it was saved.
+        reason: Why it has no result.
+    """
+
+    trial: Trial
+    state: TrialState
+    accuracy: float | None = None
+    epochs: int = 0
+    spent: Spent = field(default_factory=Spent)
+    reason: str = ""
+
+
+def outcome_of(trial: Trial) -> Outcome:
+    """Read how a trial went.
+
+    Raises:
+        DamagedError: If a run folder is damaged.
+    """
+    rows = trial.folders[0].read_metrics()
+    last = rows[-1].get("validation_accuracy") if rows else None
+    known = Outcome(trial, TrialState.UNFINISHED, last, len(rows), total(map(spent_in, trial.folders)))
+    states = [folder.state() for folder in trial.folders]
+    if all(state is RunState.DONE for state in states):
+        accuracies = [_accuracy(folder) for folder in trial.folders]
+        return replace(known, state=TrialState.DONE, accuracy=sum(accuracies) / len(accuracies))
+    reasons = [
+        folder.read_status().get("reason", str(state)) for folder, state in zip(trial.folders, states, strict=True)
+    ]
+    if RunState.FAILED in states:
+        return replace(known, state=TrialState.FAILED, accuracy=None, reason=reasons[states.index(RunState.FAILED)])
+    if is_stopped(trial.folders[0]):
+        return replace(known, state=TrialState.STOPPED)
+    return replace(known, reason=reasons[-1])
+
+
+def _accuracy(folder: RunFolder) -> float:
+    result = folder.read_result() or {}
+    return float(result["metrics"]["0"]["accuracy"]["mean"])
+
+
+def is_stopped(folder: RunFolder) -> bool:
+    """Whether a run was stopped early, for good, since it did worse than others."""
+    return (folder.path / STOPPED).exists()
+
+
+def stop_early(folder: RunFolder, epoch: int) -> None:
+    """Decide that a run is not worth going on with, unless it is done already.
+
+    It looks for this after each epoch, and no later launch undoes it.
+
+    Args:
+        folder: Its folder.
+        epoch: The last epoch that counts, from 1.
+    """
+    if folder.state() is not RunState.DONE:
+        write_json(folder.path / STOPPED, {"epoch": epoch})
+
+
+def spent_in(folder: RunFolder) -> Spent:
+    """Read what a run has cost, as far as it was saved: nothing for one that failed before its first epoch had ended.
+
+    Raises:
+        DamagedError: If its result is damaged.
+    """
+    kept = folder.read_result()
+    if kept is None and is_stopped(folder):
+        content = read_json(folder.path / STOPPED)
+        kept = content if "seconds" in content else None
+    if kept is None and folder.checkpoint.exists():
+        try:
+            kept = read_torch(folder.checkpoint)
+        except ValueError:  # damaged: the run says so when it is started again
+            kept = None
+    return Spent(kept["seconds"], kept["image_passes"]) if kept else Spent()
+
+
+def settle(folder: RunFolder) -> None:
+    """Keep of a run that was stopped early what it has cost, and delete the rest of its checkpoint."""
+    if is_stopped(folder) and folder.checkpoint.exists() and folder.state() is not RunState.RUNNING:
+        spent = spent_in(folder)
+        content = read_json(folder.path / STOPPED)
+        content |= {"seconds": spent.seconds, "image_passes": spent.image_passes}
+        write_json(folder.path / STOPPED, content)
+        folder.checkpoint.unlink(missing_ok=True)
+
+
+def ranked(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Sort: finished trials by accuracy, the earlier first of equal ones; then those stopped early, then the rest."""
+    states = list(TrialState)
+    return sorted(outcomes, key=lambda one: (states.index(one.state), -(one.accuracy or 0.0), one.trial.number))
+
+
+def spent_on(outcomes: Sequence[Outcome]) -> Spent:
+    """Add up what all trials have cost; values that were tried twice are the same runs and count once."""
+    folders = {folder.path: folder for outcome in outcomes for folder in outcome.trial.folders}
+    return total(map(spent_in, folders.values()))
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """Describe a trial for `tuning.json`."""
+    return {
+        "number": outcome.trial.number,
+        "values": outcome.trial.values,
+        "state": outcome.state.value,
+        "validation_accuracy": outcome.accuracy,
+        "epochs": outcome.epochs,
+        "seconds": outcome.spent.seconds,
+        "image_passes": outcome.spent.image_passes,
+        "runs": [folder.path.name for folder in outcome.trial.folders],
+        "reason": outcome.reason,
+    }

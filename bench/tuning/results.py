@@ -1,0 +1,175 @@
+"""What a tuning leaves behind: `tuning.json` with all trials, and `best.toml`, a suite with the best values."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from augbench.bench.errors import UserError
+from augbench.bench.files import read_json, write_json, write_text
+from augbench.bench.suite import parse_suite
+from augbench.bench.tuning.cost import NAME, TuningCost
+from augbench.bench.tuning.outcome import Outcome, TrialState, as_json, ranked, spent_on
+from augbench.bench.tuning.tuning import Tuning
+
+BEST = "best.toml"
+SEEDS = (0, 1, 2)
+SECONDS_IN_AN_HOUR = 3600
+
+
+def best_of(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the finished trial with the highest accuracy, the earliest of equal ones.
+
+    Raises:
+        UserError: If none is finished.
+    """
+    best = ranked(outcomes)[0] if outcomes else None
+    if best is None or best.state is not TrialState.DONE:
+        reasons = sorted({f"{one.state}: {one.reason}" if one.reason else str(one.state) for one in outcomes})
+        raise UserError(
+            f"None of the {len(outcomes)} trials has a result, so there are no best values. {' '.join(reasons)} The "
+            "same command goes on with those that did not fail; --retry-failed starts failed ones again."
+        )
+    return best
+
+
+def cost_of(tuning: Tuning, outcomes: Sequence[Outcome]) -> TuningCost:
+    """Add up what all trials have cost, those that failed or were stopped among them."""
+    spent = spent_on(outcomes)
+    return TuningCost(trials=len(outcomes), search=tuning.search, seconds=spent.by_device, image_passes=spent.passes)
+
+
+def check_not_another(tuning: Tuning, out: Path) -> None:
+    """Make sure that what an output folder holds is this tuning, or one with fewer trials.
+
+    Raises:
+        UserError: If it holds another one, or more trials, whose cost would be forgotten.
+    """
+    path = out / NAME
+    if not path.exists():
+        return
+    try:
+        kept = read_json(path)
+        before, trials = kept["question"], int(kept["trials"])
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{path} is damaged. Delete it and give the same command again: it is written anew.") from None
+    now = question(tuning)
+    changed = [
+        f"{key} was {before.get(key)!r}, is {value!r} now" for key, value in now.items() if before.get(key) != value
+    ]
+    if changed:
+        raise UserError(f"{out} holds another tuning: {'; '.join(changed)}. Choose another folder with --out.")
+    if trials > tuning.trials:
+        raise UserError(
+            f"{out} holds a tuning of {trials} trials, and their cost counts. Give --trials {trials} or more, or choose "
+            "another folder with --out."
+        )
+
+
+def question(tuning: Tuning) -> dict[str, Any]:
+    """Say what is tuned: everything but the number of trials, of which there may be more later."""
+    base = tuning.base.model_copy(update={"seed": 0})
+    return {
+        "method": base.method.label,
+        "dataset": base.dataset.label,
+        "network": base.network.label,
+        "search": tuning.search,
+        "seed": tuning.seed,
+        "repeats": tuning.repeats,
+        "identity": base.identity,
+    }
+
+
+def write_record(tuning: Tuning, outcomes: Sequence[Outcome], out: Path) -> Path:
+    """Write `tuning.json`: every trial with its values, accuracy, cost and state."""
+    done = [one for one in ranked(outcomes) if one.state is TrialState.DONE]
+    spent = spent_on(outcomes)
+    content = {
+        "question": question(tuning),
+        "trials": tuning.trials,
+        "ranges": {name: tried.model_dump(mode="json") for name, tried in tuning.ranges.items()},
+        "best": done[0].trial.number if done else None,
+        "seconds": spent.seconds,
+        "image_passes": spent.image_passes,
+        "outcomes": [as_json(one) for one in outcomes],
+        "base": tuning.base.model_dump(mode="json"),
+    }
+    write_json(out / NAME, content)
+    return out / NAME
+
+
+def write_suite(tuning: Tuning, best: Outcome, cost: TuningCost, out: Path, seeds: Sequence[int] = SEEDS) -> Path:
+    """Write `best.toml`, a suite with the best values for the data set, network and budget of the tuning.
+
+    Args:
+        tuning: What was tuned.
+        best: The best trial.
+        cost: What all trials have cost.
+        out: Where to.
+        seeds: Seeds of the suite.
+    """
+    text = suite_text(tuning, best, cost, seeds)
+    parse_suite(text, BEST).specs()  # nothing is written that cannot be run
+    write_text(out / BEST, text)
+    return out / BEST
+
+
+def suite_text(tuning: Tuning, best: Outcome, cost: TuningCost, seeds: Sequence[int]) -> str:
+    """Write the suite. Everything is spelt out: a level would shorten again what it had shortened for the tuning."""
+    base = tuning.base
+    method = {
+        "name": base.method.name,
+        "hyperparameters": {**base.method.settings, **best.trial.values},
+        "tuning": cost.model_dump(mode="json"),
+    }
+    dataset = {"name": base.dataset.name, "options": base.dataset.settings}
+    protocol = base.protocol.model_dump(mode="json", exclude_defaults=True)
+    budget = base.budget.model_dump(mode="json")
+    lines = [
+        *(f"# {line}" for line in _story(tuning, best, cost)),
+        f"name = {_toml(f'tuned-{base.method.name}-{base.dataset.name}')}",
+        f"title = {_toml(f'{base.method.name} with tuned hyperparameters on {base.dataset.name}')}",
+        f"seeds = {_toml(list(seeds))}",
+        *([f"protocol = {_toml(protocol)}"] if protocol else []),
+        "",
+        "[[comparisons]]",
+        f"network = {_toml(base.network.name)}",
+        f"datasets = [{_toml(dataset)}]",
+        "methods = [",
+        f"    {_toml(method)},",
+        "]",
+        "",
+        "[comparisons.budget]",
+        *(f"{key} = {_toml(value)}" for key, value in budget.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _story(tuning: Tuning, best: Outcome, cost: TuningCost) -> list[str]:
+    base = tuning.base
+    hours = ", ".join(f"{seconds / SECONDS_IN_AN_HOUR:.3g} hours on {name}" for name, seconds in cost.seconds.items())
+    ranges = "; ".join(f"{name} from {tried}" for name, tried in tuning.ranges.items())
+    runs = f"{tuning.repeats} run{'s' * (tuning.repeats > 1)} each"
+    return [
+        f"Found by `augbench tune {base.method.name} --dataset {base.dataset.name}`: {cost.trials} trials, search "
+        f"{cost.search}, seed {tuning.seed}, {runs}; {hours or 'no time'}.",
+        f"Values tried: {ranges}.",
+        f"Best: trial {best.trial.number}, {100 * (best.accuracy or 0):.2f} % of the validation images, which are part "
+        "of the training images; test images were not looked at.",
+    ]
+
+
+def _toml(value: Any) -> str:
+    """Write a value in one line of TOML."""
+    if isinstance(value, Mapping):
+        return (
+            "{ " + ", ".join(f"{_key(key)} = {_toml(each)}" for key, each in value.items() if each is not None) + " }"
+        )
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(key: str) -> str:
+    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
+    return key if bare else json.dumps(key, ensure_ascii=False)

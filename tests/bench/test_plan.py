@@ -1,0 +1,178 @@
+"""Plans: as careful with thousands of runs as with one."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from augbench.bench.errors import UserError
+from augbench.bench.files import read_json, write_json
+from augbench.bench.plan import PlannedRun, make_plan, seconds_of_others
+from augbench.bench.protocol import Protocol
+from augbench.bench.run_folder import DamagedError, RunFolder, RunState
+from augbench.bench.spec import RunSpec, canonical_json, method_component
+from augbench.bench.suite import Suite, parse_suite
+
+MakeSpec = Callable[..., RunSpec]
+
+SUITE = """
+name = "many"
+title = "Many"
+seeds = [0, 1, 2]
+[[comparisons]]
+datasets = [{ name = "mnist5k", options = { size = 14 } }]
+methods = [{ name = "none" }, { name = "scale", hyperparameters = { copies = 2 } }]
+network = "tiny"
+[comparisons.budget]
+epochs = 3
+"""
+
+
+@dataclass
+class Finished:
+    """An output folder in which every run of a suite is finished, after a fashion."""
+
+    suite: Suite
+    out: Path
+
+    def folders(self) -> Iterator[tuple[RunSpec, RunFolder]]:
+        """Each run with its folder."""
+        for spec in self.suite.specs():
+            yield spec, RunFolder(self.out / "runs" / spec.folder_name)
+
+    def plan(self) -> tuple[PlannedRun, ...]:
+        """Plan anew."""
+        return make_plan(self.suite, self.out).runs
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Finished:
+    made = Finished(parse_suite(SUITE, "a test"), tmp_path)
+    for spec, folder in made.folders():
+        folder.write_spec(spec)
+        seconds = {"a device": {"training": float(spec.seed)}}
+        write_json(folder.path / "result.json", {"identity": spec.identity, "seconds": seconds})
+        folder.predictions.touch()
+    return made
+
+
+def test_finished_runs_are_done_and_have_a_cost(finished: Finished) -> None:
+    assert {run.state for run in finished.plan()} == {RunState.DONE}
+    assert [run.seconds for run in finished.plan()] == [
+        {"a device": {"training": float(seed)}} for seed in (0, 1, 2) for _ in range(2)
+    ]
+    assert make_plan(finished.suite, finished.out).in_words() == "6 runs: 6 done."
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_run_is_trusted_because_of_others_of_its_kind(seed: int, finished: Finished) -> None:
+    spec, folder = next((spec, folder) for spec, folder in finished.folders() if spec.seed == seed)
+    sound = read_json(folder.path / "spec.json")
+
+    def refused(content: object, words: str, kind: type[UserError] = DamagedError) -> None:
+        (folder.path / "spec.json").write_text(json.dumps(content))
+        with pytest.raises(kind, match=words):
+            finished.plan()
+
+    refused(sound | {"identity": "0"}, "identity does not belong")
+    refused(sound | {"spec": sound["spec"] | {"seed": 7}}, "identity does not belong")
+    refused(sound | {"spec": sound["spec"] | {"protocol_version": 99}}, "protocol version 99")
+    refused(sound | {"spec": 3}, "no complete run folder")
+    refused([], "no complete run folder")
+    method = {**spec.method.model_dump(), "defaults": {"momentum": 0.5}}
+    refused(sound | {"spec": sound["spec"] | {"method": method}}, r"momentum was 0\.5, is 'gone' now", UserError)
+
+
+@pytest.mark.parametrize("content", ['{"identity": "', '{"identity": "other"}', "[]"])
+def test_a_damaged_result_is_noticed(content: str, finished: Finished) -> None:
+    *_, (_, folder) = finished.folders()
+    (folder.path / "result.json").write_text(content)
+    with pytest.raises(DamagedError, match=f"The result in .*{folder.path.name} is damaged"):
+        finished.plan()
+
+
+def test_a_result_without_predictions_is_noticed(finished: Finished) -> None:
+    *_, (_, folder) = finished.folders()
+    folder.predictions.unlink()
+    with pytest.raises(DamagedError, match=r"predictions\.npz is missing"):
+        finished.plan()
+
+
+@pytest.mark.parametrize("seconds", [None, 3, {"a device": 3}])
+def test_a_cost_that_is_none_is_unknown(seconds: object, finished: Finished) -> None:
+    *_, (spec, folder) = finished.folders()
+    write_json(folder.path / "result.json", {"identity": spec.identity, "seconds": seconds})
+    assert [run.seconds for run in finished.plan()][-1] == {}
+
+
+def test_runs_from_before_a_setting_existed_are_read_with_care_once(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _, folder in finished.folders():
+        content = read_json(folder.path / "spec.json")
+        del content["spec"]["protocol"]["evaluated_on"]
+        write_json(folder.path / "spec.json", content)
+    read: list[Path] = []
+    read_spec = RunFolder.read_spec
+
+    def counted(self: RunFolder) -> RunSpec:
+        read.append(self.path)
+        return read_spec(self)
+
+    monkeypatch.setattr(RunFolder, "read_spec", counted)
+    assert {run.state for run in finished.plan()} == {RunState.DONE}
+    assert len(read) == 2  # one for each kind
+
+
+def test_finished_runs_of_the_same_kind_are_found_beside_a_plan(finished: Finished) -> None:
+    def others(text: str) -> list[tuple[str, int]]:
+        runs = make_plan(parse_suite(text, "a test"), finished.out).runs
+        found = seconds_of_others(runs, finished.out)
+        return [(spec.method.name, int(seconds["a device"]["training"])) for spec, _, seconds in found]
+
+    assert others(SUITE) == []
+    assert others(SUITE.replace("[0, 1, 2]", "[0, 5]")) == [("none", 1), ("none", 2), ("scale", 1), ("scale", 2)]
+    assert others(SUITE.replace("[0, 1, 2]", "[5]").replace("copies = 2", "copies = 3")) == [
+        ("none", seed) for seed in (0, 1, 2)
+    ]
+    *_, (_, folder) = finished.folders()
+    (folder.path / "spec.json").write_text("{")
+    assert others(SUITE.replace("[0, 1, 2]", "[0, 1]")) == [("none", 2)]
+
+
+def written_at_once(spec: RunSpec) -> str:
+    """What an identity is made from, without what is written once for all seeds."""
+    content = spec.model_dump(mode="json")
+    for component in ("method", "dataset", "network"):
+        del content[component]["defaults"]
+    for part, values in (("protocol", spec.protocol), ("budget", spec.budget)):
+        content[part] = values.model_dump(mode="json", exclude_defaults=True)
+    return canonical_json(content)
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**63 - 1])
+def test_the_identity_is_that_of_all_that_was_written_at_once(seed: int, make_spec: MakeSpec) -> None:
+    spec = make_spec("scale", copies=2, epochs=3)
+    other = spec.with_seed(seed)
+    assert other == spec.model_copy(update={"seed": seed}) == make_spec("scale", copies=2, epochs=3, seed=seed)
+    assert other.identity == hashlib.sha256(written_at_once(other).encode()).hexdigest()
+    assert other.kind == spec.kind
+
+
+def test_a_copy_does_not_keep_the_identity_of_what_it_was_copied_from(make_spec: MakeSpec) -> None:
+    spec = make_spec("scale")
+    changes: dict[str, Any] = {
+        "seed": 3,
+        "protocol": Protocol(maximum_shear=0.5),
+        "method": method_component("none", {}, "a test"),
+    }
+    for name, value in changes.items():
+        known = (spec.identity, spec.kind, spec.folder_name)
+        copy = spec.model_copy(update={name: value})
+        assert copy.identity != known[0]
+        assert (copy.kind == known[1]) == (name == "seed")
+        assert copy.identity == RunSpec.model_validate(copy.model_dump()).identity

@@ -1,0 +1,233 @@
+"""The state of a run from its folder and from what Slurm says of its job."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from augbench.bench import run_states
+from augbench.bench.causes import Cause
+from augbench.bench.claim import LAUNCHER_VARIABLE, claimed
+from augbench.bench.errors import UserError
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.run_states import Observed, RunStates
+from augbench.bench.slurm_jobs.client import SlurmError
+from augbench.bench.slurm_jobs.queue import Job, Jobs
+from augbench.bench.spec import RunSpec
+from augbench.bench.submissions import RECORD, Submission, new_submission, read_submissions
+
+MakeSpec = Callable[..., RunSpec]
+
+
+class Cluster:
+    """Runs that were submitted, and a Slurm that says what it is told to say.
+
+    Attributes:
+        out: Output folder.
+        jobs: What Slurm knows, by number in the array; an error in place of it is what comes instead of an answer.
+        asked: How often it was asked.
+    """
+
+    def __init__(self, out: Path, folders: list[RunFolder]) -> None:
+        self.out = out
+        self.folders = folders
+        self.jobs: dict[int, Job] | SlurmError = {}
+        self.asked = 0
+        self.submission: Submission | None = None
+
+    def submit(self, **changes: object) -> Submission:
+        """Leave a record of a submission of all runs."""
+        names = [folder.path.name for folder in self.folders]
+        record = new_submission(
+            "slurm", self.out, names, resources={}, arguments={}, code={}, command="augbench run"
+        ).model_copy(update={"job": "17"} | changes)
+        record.write()
+        self.submission = record
+        return record
+
+    def answer(self, submissions: list[Submission]) -> Jobs:
+        """Answer in place of Slurm."""
+        self.asked += 1
+        if isinstance(self.jobs, SlurmError):
+            raise self.jobs
+        assert self.submission is not None
+        return {(self.submission.token, index): job for index, job in self.jobs.items()}
+
+    def observed(self, index: int = 0) -> Observed:
+        """What is known of a run."""
+        return RunStates(self.out).of(self.folders[index])
+
+
+@pytest.fixture
+def cluster(make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Make two runs."""
+    specs = [make_spec(seed=seed) for seed in (0, 1)]
+    folders = [RunFolder(tmp_path / "runs" / spec.folder_name) for spec in specs]
+    for folder, spec in zip(folders, specs, strict=True):
+        folder.write_spec(spec)
+    made = Cluster(tmp_path, folders)
+    monkeypatch.setattr(run_states, "ask_slurm", made.answer)
+    return made
+
+
+def begin(folder: RunFolder, monkeypatch: pytest.MonkeyPatch, job: str = "17_0") -> None:
+    """Begin an attempt at a run, in a job, and let it end without a word."""
+    monkeypatch.setenv(LAUNCHER_VARIABLE, "slurm")
+    monkeypatch.setenv("AUGBENCH_JOB", job)
+    with claimed(folder.path):
+        folder.write_status(RunState.RUNNING, attempt=1, step=5)
+
+
+def test_without_submissions_slurm_is_not_asked(cluster: Cluster) -> None:
+    assert cluster.observed() == Observed(RunState.PLANNED)
+    cluster.folders[0].write_status(RunState.FAILED, cause=Cause.OUT_OF_MEMORY, reason="no memory")
+    known = cluster.observed()
+    assert (known.state, known.cause, known.reason) == (RunState.FAILED, Cause.OUT_OF_MEMORY, "no memory")
+    assert cluster.asked == 0
+
+
+@pytest.mark.parametrize("word", ["PENDING", "RUNNING", "CONFIGURING", "REQUEUED", "SUSPENDED", "COMPLETING"])
+def test_a_run_whose_job_is_in_the_queue_is_submitted(word: str, cluster: Cluster) -> None:
+    cluster.submit()
+    cluster.jobs = {0: Job(word, "Priority"), 1: Job("PENDING")}
+    known = cluster.observed()
+    assert (known.state, known.job) == (RunState.SUBMITTED, "17_0")
+    assert "priority" in known.reason.lower()
+    assert cluster.observed(1).job == "17_1"
+
+
+def test_a_run_that_was_killed_and_queued_again_is_submitted(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.submit()
+    begin(cluster.folders[0], monkeypatch)
+    cluster.jobs = {0: Job("PENDING", "BeginTime")}
+    assert cluster.observed().state is RunState.SUBMITTED
+
+
+@pytest.mark.parametrize(
+    ("word", "state", "cause"),
+    [
+        ("TIMEOUT", RunState.TIMED_OUT, Cause.TIMED_OUT),
+        ("DEADLINE", RunState.TIMED_OUT, Cause.TIMED_OUT),
+        ("OUT_OF_MEMORY", RunState.KILLED, Cause.OUT_OF_MEMORY),
+        ("CANCELLED", RunState.CANCELLED, Cause.CANCELLED),
+        ("NODE_FAIL", RunState.KILLED, Cause.KILLED),
+        ("FAILED", RunState.KILLED, Cause.KILLED),
+        ("COMPLETED", RunState.KILLED, Cause.KILLED),
+        ("A_NEW_STATE", RunState.UNKNOWN, None),
+    ],
+)
+def test_how_a_job_ended_that_had_begun(
+    word: str, state: RunState, cause: Cause | None, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.submit()
+    begin(cluster.folders[0], monkeypatch)
+    cluster.jobs = {0: Job(word)}
+    known = cluster.observed()
+    assert (known.state, known.cause) == (state, cause)
+    assert known.reason
+
+
+@pytest.mark.parametrize("word", ["FAILED", "TIMEOUT", "NODE_FAIL", "COMPLETED", "BOOT_FAIL"])
+def test_a_job_that_ended_before_its_run_began_never_started(word: str, cluster: Cluster) -> None:
+    cluster.submit()
+    cluster.jobs = {0: Job(word, "NonZeroExitCode")}
+    known = cluster.observed()
+    assert (known.state, known.cause) == (RunState.NEVER_STARTED, Cause.NEVER_STARTED)
+    assert f"Slurm says {word} of job 17_0 (NonZeroExitCode)" in known.reason
+    assert "does not see the output folder" in known.reason
+
+
+def test_what_a_run_has_recorded_of_its_end_counts_more_than_a_failed_job(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.submit()
+    begin(cluster.folders[0], monkeypatch)
+    cluster.folders[0].write_status(RunState.TIMED_OUT, cause=Cause.TIMED_OUT, reason="three times in a row")
+    cluster.jobs = {0: Job("FAILED", "NonZeroExitCode")}
+    known = cluster.observed()
+    assert (known.state, known.cause, known.reason) == (RunState.TIMED_OUT, Cause.TIMED_OUT, "three times in a row")
+
+
+def test_a_job_that_found_other_code_is_told_from_one_that_saw_no_folder(cluster: Cluster) -> None:
+    cluster.submit()
+    cluster.folders[0].write_status(RunState.NEVER_STARTED, cause=Cause.OTHER_CODE, reason="a.py changed", job="17_0")
+    cluster.jobs = {0: Job("FAILED", "NonZeroExitCode")}
+    known = cluster.observed()
+    assert (known.state, known.cause, known.reason) == (RunState.NEVER_STARTED, Cause.OTHER_CODE, "a.py changed")
+
+
+def test_an_earlier_attempt_does_not_count_as_the_beginning_of_this_job(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(cluster.folders[0], monkeypatch, job="9_0")
+    cluster.submit()
+    cluster.jobs = {0: Job("FAILED")}
+    assert cluster.observed().state is RunState.NEVER_STARTED
+
+
+def test_a_job_that_slurm_has_forgotten(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.submit()
+    begin(cluster.folders[0], monkeypatch)
+    known = cluster.observed()
+    assert (known.state, known.cause) == (RunState.KILLED, Cause.KILLED)
+    known = cluster.observed(1)
+    assert known.state is RunState.NEVER_STARTED
+    assert "no longer knows" in known.reason
+
+
+def test_what_was_refused_never_started_and_says_why(cluster: Cluster) -> None:
+    cluster.submit(job=None, error="sbatch: error: Invalid qos specification")
+    known = cluster.observed()
+    assert (known.state, known.cause) == (RunState.NEVER_STARTED, Cause.NEVER_STARTED)
+    assert "Invalid qos specification" in known.reason
+
+
+def test_if_slurm_does_not_answer_the_state_is_unknown_and_not_failed(cluster: Cluster) -> None:
+    cluster.submit()
+    cluster.jobs = SlurmError("Slurm gave no answer")
+    known = cluster.observed()
+    assert (known.state, known.cause) == (RunState.UNKNOWN, None)
+    assert "17_0" in known.reason
+    assert "Slurm gave no answer" in known.reason
+
+
+def test_slurm_is_asked_once_for_all_runs(cluster: Cluster) -> None:
+    cluster.submit()
+    cluster.jobs = {0: Job("PENDING"), 1: Job("PENDING")}
+    states = RunStates(cluster.out)
+    assert [states.of(folder).state for folder in cluster.folders] == [RunState.SUBMITTED] * 2
+    assert cluster.asked == 1
+
+
+def test_the_last_submission_counts(cluster: Cluster) -> None:
+    cluster.submit(job=None, error="refused", time="2026-01-01T00:00:00+00:00")
+    cluster.submit(time="2026-01-02T00:00:00+00:00")
+    cluster.jobs = {0: Job("PENDING")}
+    assert cluster.observed().state is RunState.SUBMITTED
+    assert [record.error for record in read_submissions(cluster.out)] == ["refused", ""]
+
+
+def test_a_run_that_is_cancelled_while_its_job_waits(cluster: Cluster) -> None:
+    cluster.submit()
+    cluster.folders[0].request_cancel()
+    cluster.jobs = {0: Job("CANCELLED", "None")}
+    assert cluster.observed().state is RunState.CANCELLED
+    assert cluster.observed().cause is Cause.CANCELLED
+
+
+def test_a_damaged_record_is_a_clear_error(cluster: Cluster) -> None:
+    record = cluster.submit()
+    (record.folder / RECORD).write_text(json.dumps({"token": "x"}))
+    with pytest.raises(UserError, match=r"record of a submission in .* is damaged: \d+ wrong fields"):
+        RunStates(cluster.out)
+    (record.folder / RECORD).unlink()
+    assert cluster.observed().state is RunState.PLANNED  # a folder of a launcher that keeps none
+
+
+def test_a_single_run_is_no_array(cluster: Cluster) -> None:
+    record = cluster.submit()
+    assert record.job_of(1) == "17_1"
+    single = record.model_copy(update={"runs": record.runs[:1]})
+    assert single.job_of(0) == "17"
+    assert single.log_of(0).name == "17_0_log.out"

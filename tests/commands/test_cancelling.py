@@ -1,0 +1,133 @@
+"""`augbench cancel`: what waits never begins, what goes on saves and stops; once with a real launch."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from augbench.bench import cancelling, run_states
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.slurm_jobs.queue import Job
+
+CommandLine = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collect the jobs that Slurm is asked to cancel, in place of asking it."""
+    jobs: list[str] = []
+    monkeypatch.setattr(cancelling, "cancel_jobs", jobs.extend)
+    return jobs
+
+
+def test_all_that_waits_or_goes_on_is_cancelled_and_counted(
+    plant: Any, augbench: CommandLine, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going, missing, first, second = (plant.running(), plant.planned(), plant.planned(), plant.planned())
+    done, failed = plant.done(), plant.ended(RunState.FAILED)
+    submission = plant.submitted(first, second)
+    known = {(submission.token, 0): Job("PENDING"), (submission.token, 1): Job("CANCELLED", "0", "node2")}
+    monkeypatch.setattr(run_states, "ask_slurm", lambda _: known)
+    code, text, _ = augbench("cancel", "--all", "--yes", "--out", plant.out)
+    assert code == 0
+    assert taken == ["31_0"]
+    assert "1 run taken out of the queue." in text
+    assert "1 run that nobody executes now will not begin." in text
+    assert "1 run will save and stop" in text
+    assert all(folder.cancel_request.exists() for folder in (going, missing, first))
+    assert not any(folder.cancel_request.exists() for folder in (second, done, failed))
+    assert missing.state() is RunState.CANCELLED
+
+
+def test_single_runs_are_cancelled_without_a_question(plant: Any, augbench: CommandLine, taken: list[str]) -> None:
+    first, second = plant.running(), plant.running()
+    assert augbench("cancel", first.path.name, "--out", plant.out)[0] == 0
+    assert first.cancel_request.exists()
+    assert not second.cancel_request.exists()
+
+
+def test_where_there_is_nothing_to_cancel_that_is_said(plant: Any, augbench: CommandLine, taken: list[str]) -> None:
+    plant.done()
+    code, text, _ = augbench("cancel", "--all", "--out", plant.out)
+    assert code == 0
+    assert "Nothing to cancel: 1 run: 1 done." in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["Say which runs: their names, or --all", "1 run: 1 running"]),
+        (["--all"], ["1 run: 1 running. Cancel all of them?", "--yes"]),
+        (["nosuch"], ["no run 'nosuch'"]),
+    ],
+)
+def test_nothing_is_cancelled_by_mistake(
+    arguments: list[str], words: list[str], plant: Any, augbench: CommandLine, taken: list[str]
+) -> None:
+    going = plant.running()
+    code, _, errors = augbench("cancel", *arguments, "--out", plant.out)
+    assert code == 2
+    assert not [word for word in words if word not in errors], errors
+    assert not going.cancel_request.exists()
+
+
+SUITE = """
+name = "small"
+title = "Small"
+seeds = [0, 1, 2]
+[[comparisons]]
+datasets = [{ name = "mnist5k", options = { size = 14 } }]
+methods = [{ name = "none" }]
+network = "tiny"
+budget = { epochs = 400, batch_size = 64 }
+"""
+
+
+@pytest.fixture
+def launched(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Start three long runs, one at a time, in a process of its own, in the folder `out`."""
+    (tmp_path / "small.toml").write_text(SUITE)
+    words = ["run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "out"), "--workers", "1", "--device", "cpu"]
+    command = [sys.executable, "-m", "augbench.bench.commands", *words]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        yield process
+        process.kill()
+
+
+def wait_for_checkpoint(process: "subprocess.Popen[str]", out: Path) -> RunFolder:
+    """Wait until a run has closed its first epoch."""
+    for _ in range(1200):
+        for path in out.glob("runs/*/checkpoint.pt"):
+            return RunFolder(path.parent)
+        try:
+            process.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+        pytest.fail("the process ended before the first checkpoint: " + "".join(process.communicate()))
+    pytest.fail("no checkpoint came within two minutes")
+
+
+@pytest.mark.slow
+def test_a_second_terminal_stops_a_launch_and_the_same_command_goes_on(
+    launched: "subprocess.Popen[str]", augbench: CommandLine, tmp_path: Path
+) -> None:
+    going = wait_for_checkpoint(launched, tmp_path / "out")
+    code, text, _ = augbench("cancel", "--all", "--yes", "--out", tmp_path / "out")
+    assert code == 0
+    assert "1 run will save and stop" in text
+    assert "2 runs that nobody executes now will not begin." in text
+    _, errors = launched.communicate(timeout=60)
+    assert launched.returncode == 2
+    assert "Traceback" not in errors
+    runs = [RunFolder(path) for path in (tmp_path / "out" / "runs").iterdir() if path.is_dir()]
+    assert [run.state() for run in runs] == [RunState.CANCELLED] * 3
+    assert "Cancelled with `augbench cancel`; it is saved" in going.read_status()["reason"]
+    assert going.read_status()["step"] > 0
+    assert "3 cancelled" in augbench("status", "--out", tmp_path / "out")[1]

@@ -1,0 +1,222 @@
+"""`augbench failures` and `augbench retry` on planted failures, and once with real runs."""
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from augbench.bench.commands import failing
+from augbench.bench.files import write_json
+from augbench.bench.launchers.launcher import Order
+from augbench.bench.plan import PlannedRun
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.worker import execute
+
+CommandLine = Callable[..., tuple[int, str, str]]
+AT = {"host": "node3", "device": "H200", "phase": "training", "step": 1200, "steps": 4800}
+
+
+@pytest.fixture
+def failed(plant: Any) -> Any:
+    """Plant failures of several sorts beside runs that are none."""
+    plant.done()
+    plant.running()
+    for number in range(4):
+        reason = f"OutOfMemoryError: CUDA out of memory: {number} GiB"
+        plant.ended(RunState.FAILED, "scale", **AT, cause="out of memory", exception="OutOfMemoryError", reason=reason)
+    for exception in ("ValueError", "KeyError"):
+        said = {"exception": exception, "reason": f"{exception}: [red]planted[/red] \x1b[31m"}
+        plant.ended(RunState.FAILED, **AT, cause="exception", traceback="Traceback\n  in f", **said)
+    plant.killed(**AT)
+    plant.submitted(plant.planned(), job=None, error="sbatch: error: no such account")
+    return plant
+
+
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch) -> list[PlannedRun]:
+    """Have nothing executed; returns what would have been placed."""
+    runs: list[PlannedRun] = []
+
+    def place(to_do: list[PlannedRun], order: Order, **_: object) -> None:
+        runs.extend(to_do)
+
+    monkeypatch.setattr(failing, "place", place)
+    monkeypatch.setattr(failing, "_say_how_it_went", lambda *_: None)
+    return runs
+
+
+def test_failures_are_grouped_with_the_command_for_each(
+    failed: Any, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text, errors = augbench("failures", "--out", failed.out)
+    assert (code, errors) == (0, "")
+    assert "8 runs ended without a result." in text
+    assert "out of memory: 4 runs\n" in text
+    assert "… and 1 more\n" in text
+    assert f"Again: augbench retry --out {failed.out} --cause 'out of memory'\n" in text
+    assert "exception ValueError: 1 run\n" in text
+    assert f"--out {failed.out} --cause ValueError\n" in text
+    assert "node3, H200, training, step 1,200 of 4,800, " in text
+    assert "ValueError: [red]planted[/red] \\x1b[31m" in text
+    assert "It was not submitted: sbatch: error: no such account" in text
+    assert "--cause 'never started' --profile lab\n" in text
+
+
+def test_failures_as_json_have_their_tracebacks(failed: Any, augbench: CommandLine) -> None:
+    content = json.loads(augbench("failures", "--out", failed.out, "--json")[1])
+    groups = {(group["cause"], group["exception"]): group for group in content["groups"]}
+    assert set(groups) == {
+        ("out of memory", None),
+        ("exception", "ValueError"),
+        ("exception", "KeyError"),
+        ("killed", None),
+        ("never started", None),
+    }
+    assert groups["exception", "KeyError"]["runs"][0]["traceback"] == "Traceback\n  in f"
+    assert groups["never started", None]["retry"].endswith("--cause 'never started' --profile lab")
+    assert len(groups["out of memory", None]["runs"]) == 4
+
+
+def test_without_failures_that_is_said(plant: Any, augbench: CommandLine) -> None:
+    plant.done()
+    code, text, _ = augbench("failures", "--out", plant.out)
+    assert code == 0
+    assert "No run ended without a result." in text
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        (["--cause", "out of memory"], 4),
+        (["--cause", "ValueError"], 1),
+        (["--cause", "exception"], 2),
+        (["--cause", "killed", "--cause", "never started"], 2),
+        (["--all"], 8),
+        (["scale_*"], 4),
+    ],
+)
+def test_retry_places_what_was_chosen(
+    choice: list[str], expected: int, failed: Any, augbench: CommandLine, placed: list[PlannedRun]
+) -> None:
+    code, _, errors = augbench("retry", *choice, "--out", failed.out)
+    assert (code, errors) == (0, "")
+    assert len(placed) == expected
+    assert not {run.state for run in placed} & {RunState.DONE, RunState.RUNNING}
+
+
+def test_every_printed_command_chooses_its_group(
+    failed: Any, augbench: CommandLine, placed: list[PlannedRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = json.loads(augbench("failures", "--out", failed.out, "--json")[1])
+    for group in content["groups"]:
+        placed.clear()
+        words = [word for word in shlex.split(group["retry"])[1:] if word not in ("--profile", "lab")]
+        assert augbench(*words)[0] == 0
+        assert {run.folder.path.name for run in placed} == {run["run"] for run in group["runs"]}
+
+
+def test_what_is_done_or_goes_on_is_left_alone(plant: Any, augbench: CommandLine, placed: list[PlannedRun]) -> None:
+    done, going, ended = plant.done(), plant.running(), plant.ended(RunState.FAILED)
+    names = [folder.path.name for folder in (done, going, ended)]
+    code, _, errors = augbench("retry", *names, "--out", plant.out)
+    assert code == 0
+    assert [run.folder.path.name for run in placed] == [ended.path.name]
+    assert f"Left alone: {done.path.name} is done." in errors
+    assert f"Left alone: {going.path.name} is being executed." in errors
+    code, _, errors = augbench("retry", done.path.name, "--out", plant.out)
+    assert code == 2
+    assert "None of the runs can be placed again. In" in errors
+    assert "there are 1 exception" in errors
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ([], ["Say which runs", "there are 4 out of memory, 2 exception, 1 killed, 1 never started"]),
+        (["--cause", "memory"], ["no cause 'memory'", "out of memory", "KeyError"]),
+        (["--cause", "timed out"], ["No run ended with the cause 'timed out'", "killed"]),
+        (["nosuchrun"], ["no run 'nosuchrun'"]),
+        (["nosuch*"], ["no run 'nosuch*'"]),
+        (["--all", "--profile", "nosuch"], ["no profile 'nosuch'"]),
+    ],
+)
+def test_a_wrong_choice_says_what_there_is(
+    choice: list[str], words: list[str], failed: Any, augbench: CommandLine, placed: list[PlannedRun]
+) -> None:
+    code, _, errors = augbench("retry", *choice, "--out", failed.out)
+    assert code == 2
+    assert not [word for word in words if word not in errors], errors
+    assert placed == []
+
+
+def test_missing_runs_are_placed_when_they_are_asked_for(
+    plant: Any, augbench: CommandLine, placed: list[PlannedRun]
+) -> None:
+    waiting = plant.planned()
+    plant.done()
+    assert augbench("retry", "--cause", "missing", "--out", plant.out)[0] == 0
+    assert [run.folder.path.name for run in placed] == [waiting.path.name]
+
+
+def test_a_dry_run_says_what_would_be_placed(failed: Any, augbench: CommandLine) -> None:
+    code, text, _ = augbench("retry", "--all", "--dry-run", "--workers", "2", "--device", "cpu", "--out", failed.out)
+    assert code == 0
+    assert "8 runs would be placed by local" in text
+    assert sum(folder.state() is RunState.FAILED for folder in folders(failed.out)) == 6
+
+
+def folders(out: Path) -> list[RunFolder]:
+    return [RunFolder(path) for path in sorted((out / "runs").iterdir()) if path.is_dir()]
+
+
+def test_from_scratch_forgets_what_was_saved_of_all_but_finished_runs(plant: Any) -> None:
+    killed, done = plant.killed(), plant.done()
+    killed.checkpoint.touch()
+    for folder in (killed, done):
+        folder.forget_attempts()
+    assert not killed.checkpoint.exists()
+    assert (killed.path / "spec.json").exists()
+    assert (killed.path / "claim-1.json").exists()
+    assert killed.state() is RunState.PLANNED
+    assert done.state() is RunState.DONE
+
+
+@pytest.mark.slow
+def test_failed_runs_start_again_and_killed_ones_go_on(
+    plant: Any, augbench: CommandLine, stop_after: Callable[[int], Any], placement: Any
+) -> None:
+    stopped, failed, left = plant.planned("none"), plant.planned("none"), plant.planned("none")
+    assert execute(stopped, placement, stop_after(5)) is RunState.CANCELLED
+    assert execute(failed, placement, stop_after(5)) is RunState.CANCELLED
+    failed.write_status(RunState.FAILED, cause="exception", exception="ValueError", reason="planted")
+    assert stopped.checkpoint.exists()
+    write_json(left.path / "status.json", {"state": "failed", "cause": "not finite", "reason": "planted"})
+
+    choice = ["--cause", "cancelled", "--cause", "ValueError"]
+    code, text, _ = augbench("retry", *choice, "--out", plant.out, "--device", "cpu", "--workers", "2")
+    assert code == 0
+    assert "Again: 2 of 3 runs to do" in text
+    assert "2 runs: 2 done." in text
+    assert "goes on from step" in stopped.log.read_text()
+    assert "goes on from step" not in failed.log.read_text()
+    assert left.state() is RunState.FAILED
+
+
+def test_ctrl_c_says_how_to_go_on(failed: Any, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise typer.Exit(130)
+
+    monkeypatch.setattr(failing, "place", interrupted)
+    code, text, _ = augbench("retry", "--all", "--out", failed.out)
+    assert code == 130
+    assert f"`augbench retry --out {failed.out} --cause cancelled --cause missing`" in text
+
+
+def test_the_folder_of_the_runs_itself_will_do(failed: Any, augbench: CommandLine, placed: list[PlannedRun]) -> None:
+    code, text, _ = augbench("failures", "--out", failed.out / "runs")
+    assert code == 0
+    assert f"augbench retry --out {failed.out} --cause" in text

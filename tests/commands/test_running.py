@@ -1,0 +1,228 @@
+"""`augbench run` before anything runs: questions, rehearsals, refusals; and failures that stop the others."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from augbench.bench import run_states
+from augbench.bench.launchers.launcher import Activity, Order
+from augbench.bench.launchers.local import Local
+from augbench.bench.plan import PlannedRun
+from augbench.bench.run_folder import RunFolder, RunState, run_folders
+from augbench.bench.slurm_jobs.client import SlurmError
+from augbench.bench.submissions import new_submission
+from augbench.bench.suite import load_suite
+
+CommandLine = Callable[..., tuple[int, str, str]]
+
+SUITE = """
+name = "small"
+title = "Small"
+seeds = [0, 1]
+[[comparisons]]
+datasets = [{ name = "mnist5k", options = { size = 14 } }]
+methods = [{ name = "none" }]
+network = "tiny"
+budget = { epochs = 1, batch_size = 64 }
+"""
+
+FAILING = """
+from augbench.bench.method import Method
+from augbench.bench.registry import register
+
+@register("failing")
+class Failing(Method):
+    def augment(self, images, generator):
+        raise ValueError("no idea")
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SUITE)
+    return path
+
+
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have runs counted instead of executed: the names of those that were placed."""
+    names: list[str] = []
+
+    def launch(self: Local, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
+        names.extend(run.folder.path.name for run in runs)
+
+    monkeypatch.setattr(Local, "launch", launch)
+    return names
+
+
+def profile_with(text: str, tmp_path: Path) -> Path:
+    path = tmp_path / "profile.toml"
+    path.write_text(text)
+    return path
+
+
+def test_above_the_limit_somebody_has_to_say_yes(
+    suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["run", suite, "--out", tmp_path / "out", "--profile", profile_with("[confirm]\nruns = 1", tmp_path)]
+    code, _, errors = augbench(*arguments)
+    assert code == 2
+    assert "2 runs are to be placed: about 0.0 device hours, and 2 of unknown cost" in errors
+    assert "--yes" in errors
+    assert not placed
+    assert not (tmp_path / "out").exists()
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("typer.confirm", lambda question: False)
+    assert augbench(*arguments)[0] == 1
+    assert not placed
+    monkeypatch.setattr("typer.confirm", lambda question: True)
+    augbench(*arguments)
+    assert len(placed) == 2
+    augbench(*arguments, "--yes")
+    assert len(placed) == 4
+
+
+def test_below_the_limit_nobody_is_asked(suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path) -> None:
+    augbench("run", suite, "--out", tmp_path / "out", "--profile", profile_with("[confirm]\nruns = 2", tmp_path))
+    assert len(placed) == 2
+
+
+def test_a_rehearsal_places_and_writes_nothing(
+    suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path
+) -> None:
+    arguments = ["run", suite, "--out", tmp_path / "out", "--device", "cpu", "--workers", "2"]
+    code, text, _ = augbench(*arguments, "--dry-run")
+    assert code == 0
+    assert "2 runs would be placed by local:\n  2 on this machine, at most 2 at a time, on cpu." in text
+    assert not placed
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lancher = 'slurm'", "Did you mean 'launcher'?"),
+        ("launcher = 'slrm'", "no launcher 'slrm'. Did you mean 'slurm'?"),
+        ("[slurm]\nparttion = 'gpu'", "'slurm.parttion'"),
+        ("[methods.scal]\ncpus = 1", "no method 'scal'"),
+        ("launcher =", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_profile_is_one_paragraph(
+    text: str, words: str, suite: Path, augbench: CommandLine, tmp_path: Path
+) -> None:
+    code, _, errors = augbench("run", suite, "--out", tmp_path / "out", "--profile", profile_with(text, tmp_path))
+    assert code == 2
+    assert words in errors
+    assert errors.startswith("Error: ")
+    assert len(errors.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_profile_that_the_environment_names(
+    suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUGBENCH_PROFILE", str(profile_with("[confirm]\nruns = 0", tmp_path)))
+    assert augbench("run", suite, "--out", tmp_path / "out")[0] == 2
+    augbench("run", suite, "--out", tmp_path / "out", "--yes")
+    assert len(placed) == 2
+
+
+class Disk(NamedTuple):
+    """What a disk has, in bytes."""
+
+    total: int
+    used: int
+    free: int
+
+
+def test_no_space_left_is_said_before_the_start(
+    suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Disk(10**12, 10**12 - 10**8, 10**8))
+    code, _, errors = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 2
+    assert "only 100 MB left" in errors
+    assert not placed
+
+
+def test_a_run_folder_of_somebody_else_is_said_before_the_start(
+    suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = load_suite(str(suite)).specs()[1]
+    folder = RunFolder(tmp_path / "out" / "runs" / spec.folder_name)
+    folder.write_spec(spec)
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != folder.path and allowed(path, mode))
+    code, _, errors = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 2
+    assert f"The run folder {folder.path} belongs to {folder.path.owner()}" in errors
+    assert not placed
+
+
+@pytest.fixture
+def submitted(suite: Path, tmp_path: Path) -> list[RunFolder]:
+    """Leave the record of a submission of both runs."""
+    folders = []
+    for spec in load_suite(str(suite)).specs():
+        folder = RunFolder(tmp_path / "out" / "runs" / spec.folder_name)
+        folder.write_spec(spec)
+        folders.append(folder)
+    nothing: dict[str, Any] = {"resources": {}, "arguments": {}, "code": {}}
+    names = [folder.path.name for folder in folders]
+    new_submission("slurm", tmp_path / "out", names, **nothing, command="").model_copy(update={"job": "7"}).write()
+    return folders
+
+
+@pytest.mark.usefixtures("submitted")
+def test_if_slurm_does_not_answer_nothing_is_placed_a_second_time(
+    suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(submissions: object) -> None:
+        raise SlurmError("Slurm gave no answer.")
+
+    monkeypatch.setattr(run_states, "ask_slurm", silent)
+    code, _, errors = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 2
+    assert "The state of 2 runs" in errors
+    assert "might be placed twice" in errors
+    assert "Slurm gave no answer" in errors
+    assert not placed
+
+
+def test_reasons_that_are_alike_are_told_once(
+    suite: Path, placed: list[str], submitted: list[RunFolder], augbench: CommandLine, tmp_path: Path
+) -> None:
+    shutil.rmtree(tmp_path / "out" / "submissions")
+    for folder in submitted:
+        folder.write_status(RunState.FAILED, reason="ValueError: no idea")
+    code, _, errors = augbench("run", suite, "--out", tmp_path / "out")
+    assert code == 2
+    assert errors.count("ValueError: no idea") == 1
+    assert "So did 1 run more." in errors
+    assert f"`augbench failures --out {tmp_path / 'out'}`" in errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fail_fast", [True, False])
+def test_a_failure_stops_the_others_only_if_that_is_wanted(
+    fail_fast: bool, augbench: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    (tmp_path / "small.toml").write_text(SUITE.replace('{ name = "none" }', '{ name = "failing" }, { name = "none" }'))
+    arguments = ["--plugin", tmp_path / "failing.py", "run", tmp_path / "small.toml", "--out", tmp_path / "out"]
+    code, _, errors = augbench(*arguments, "--workers", "1", *(["--fail-fast"] if fail_fast else []))
+    assert code == 2
+    assert "ValueError: no idea" in errors
+    states = sorted(folder.state() for folder in run_folders(tmp_path / "out"))
+    if fail_fast:
+        assert states == [RunState.FAILED, RunState.PLANNED, RunState.PLANNED, RunState.PLANNED]
+    else:
+        assert states == [RunState.DONE, RunState.DONE, RunState.FAILED, RunState.FAILED]

@@ -1,0 +1,92 @@
+"""Trials made by hand, with numbers that can be checked in the head."""
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.files import atomic_write, write_json, write_torch
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.spec import RunSpec, Settings
+from augbench.bench.suite import parse_suite
+from augbench.bench.tuning.outcome import stop_early
+from augbench.bench.tuning.tuning import Trial, Tuning, base_of_suite
+
+SUITE = """
+name = "small"
+title = "Small"
+seeds = [0]
+[[comparisons]]
+datasets = [{ name = "mnist5k", options = { size = 14 } }]
+methods = [{ name = "scale", hyperparameters = { copies = 2 } }]
+network = "tiny"
+budget = { epochs = 3, learning_rate = 0.02 }
+"""
+
+MakeTrial = Callable[..., Trial]
+
+
+@pytest.fixture
+def ray_is_there() -> None:
+    """Skip where there is no Ray; in CI there has to be one."""
+    if find_spec("ray") is not None and find_spec("optuna") is not None:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail("Ray or Optuna is not installed; in CI the tests with them have to run.")
+    pytest.skip("Ray or Optuna is not installed")
+
+
+@pytest.fixture
+def base() -> RunSpec:
+    return base_of_suite(parse_suite(SUITE, "a test"), "scale", "mnist5k")
+
+
+@pytest.fixture
+def tuning(base: RunSpec) -> Tuning:
+    return Tuning(base, "random", 4)
+
+
+@pytest.fixture
+def make_trial(tuning: Tuning, tmp_path: Path) -> MakeTrial:
+    """Write the run of a trial: `accuracy` after each epoch, `seconds` of training and 1 of evaluation by device."""
+
+    def make(
+        number: int,
+        *accuracy: float,
+        state: RunState = RunState.DONE,
+        seconds: dict[str, float] | None = None,
+        values: Settings | None = None,
+        early: bool = False,
+    ) -> Trial:
+        trial = tuning.trial(number, values or {"learning_rate": (number + 1) / 100}, tmp_path)
+        (folder,), (spec,) = trial.folders, tuning.specs(trial.values)
+        folder.write_spec(spec)
+        folder.write_metrics(
+            [{"epoch": epoch, "validation_accuracy": value} for epoch, value in enumerate(accuracy, 1)]
+        )
+        cost = {
+            "seconds": {
+                name: {"training": value, "evaluation": 1.0} for name, value in (seconds or {"cpu one": 10.0}).items()
+            },
+            "image_passes": {"training": 1000, "evaluation": 100},
+        }
+        finish(folder, spec, cost, accuracy[-1] if accuracy else 0.0, state)
+        if early:
+            stop_early(folder, len(accuracy))
+        return trial
+
+    return make
+
+
+def finish(folder: RunFolder, spec: RunSpec, cost: dict[str, object], accuracy: float, state: RunState) -> None:
+    """Leave a result where the run is done, and otherwise a checkpoint and why there is none."""
+    if state is not RunState.DONE:
+        write_torch(folder.checkpoint, cost)
+        folder.write_status(state, reason="it diverged")
+        return
+    with atomic_write(folder.predictions) as file:
+        file.write(b"never read here")
+    metrics = {"0": {"accuracy": {"mean": accuracy, "sd": None, "values": [accuracy]}}}
+    write_json(folder.path / "result.json", {"identity": spec.identity, "metrics": metrics, **cost})

@@ -1,0 +1,167 @@
+"""What a trial of a tuning sees: no test images, but the validation split in their place."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from augbench.bench.dataset import DatasetOptions, ImageData, Split
+from augbench.bench.errors import UserError
+from augbench.bench.placement import Placement
+from augbench.bench.protocol import Protocol
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.spec import RunSpec
+from augbench.bench.stopping import StopSignal
+from augbench.bench.trained import load_network
+from augbench.bench.worker import execute
+from augbench.datasets.mnist5k import Mnist5k, RotMnist5k
+
+MakeSpec = Callable[..., RunSpec]
+MakeFolder = Callable[[RunSpec], RunFolder]
+Outcome = Callable[[RunFolder], dict[str, Any]]
+
+
+def made_here(held_out: torch.Tensor | None = None) -> ImageData:
+    """100 images of two classes, 60 and 40; each image has the grey level of its number."""
+    images = torch.arange(100, dtype=torch.uint8).view(100, 1, 1, 1).expand(100, 1, 4, 4).contiguous()
+    train = Split(images, torch.tensor([0] * 60 + [1] * 40))
+    test = Split(torch.full((7, 1, 4, 4), 255, dtype=torch.uint8), torch.zeros(7, dtype=torch.long))
+    return ImageData(train, test, classes=2, provenance="made here", held_out=held_out, upright_test=test)
+
+
+def numbers(split: Split) -> list[int]:
+    return split.images[:, 0, 0, 0].tolist()
+
+
+def test_a_fifth_of_each_class_stands_where_the_test_images_stood() -> None:
+    whole = made_here()
+    data = whole.for_tuning()
+    assert data.test.labels.bincount().tolist() == [12, 8]
+    assert sorted(numbers(data.train) + numbers(data.test)) == list(range(100))
+    assert numbers(data.test) == whole.validation_mask().nonzero()[:, 0].tolist()
+    assert data.upright_test is None
+    assert data.probe_images is data.test
+    assert "validation" in data.provenance
+
+
+def test_images_that_the_publishers_hold_out_are_taken_where_there_are_any() -> None:
+    held_out = torch.zeros(100, dtype=torch.bool)
+    held_out[90:] = True
+    data = made_here(held_out).for_tuning()
+    assert numbers(data.test) == list(range(90, 100))
+    assert len(data.train) == 90
+    assert int(data.validation_mask().sum()) == 12 + 6  # a search's own fifth of the 60 and the 30 that are left
+
+
+def test_channel_statistics_are_those_of_the_images_that_are_trained_on() -> None:
+    whole = made_here()
+    before = whole.mean_and_deviation  # kept with the data set that it belongs to
+    data = whole.for_tuning()
+    mean, deviation = data.mean_and_deviation
+    shades = np.array(numbers(data.train)) / 255
+    np.testing.assert_allclose([mean.item(), deviation.item()], [shades.mean(), shades.std()], rtol=1e-5)
+    assert mean != before[0]
+
+
+def for_tuning(spec: RunSpec) -> RunSpec:
+    return spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"evaluated_on": "validation"})})
+
+
+def test_only_another_choice_than_the_test_images_is_part_of_the_identity(make_spec: MakeSpec) -> None:
+    spec = make_spec()
+    assert spec.protocol == Protocol.model_validate({**spec.protocol.model_dump(), "evaluated_on": "test"})
+    assert for_tuning(spec).identity != spec.identity
+    assert "evaluated_on" not in spec.protocol.model_dump(exclude_defaults=True)
+
+
+class Poison(Split):
+    """Images that nobody may look at."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("images", "labels", "to", "subset"):
+            raise AssertionError("a trial has looked at the test images")
+        return super().__getattribute__(name)
+
+    def __len__(self) -> int:
+        raise AssertionError("a trial has counted the test images")
+
+
+@pytest.mark.parametrize("source", [Mnist5k, RotMnist5k])
+@pytest.mark.parametrize("method", ["scale", "dada"])
+def test_a_trial_is_the_same_whatever_the_test_images_are(
+    source: type[Mnist5k],
+    method: str,
+    few_digits: None,
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    outcome: Outcome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    quick = {"search_epochs": 1, "search_images": 64, "search_batch_size": 16} if method == "dada" else {}
+    spec = for_tuning(make_spec(method, epochs=2, **quick))
+    if source is RotMnist5k:
+        spec = spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"name": "rotmnist5k"})})
+    first, second = make_folder(spec), make_folder(spec)
+    assert execute(first, placement, stop) is RunState.DONE, first.read_status()
+    load = source.load
+
+    def poisoned(self: Mnist5k, options: DatasetOptions, root: Path) -> ImageData:
+        return replace(load(self, options, root), test=Poison(), upright_test=Poison())
+
+    monkeypatch.setattr(source, "load", poisoned)
+    assert execute(second, placement, stop) is RunState.DONE, second.read_status()
+    assert outcome(second) == outcome(first)
+
+
+def test_accuracy_on_the_validation_images_is_known_after_each_epoch(
+    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    tried, ordinary = make_folder(for_tuning(make_spec(epochs=3))), make_folder(make_spec(epochs=3))
+    for folder in (tried, ordinary):
+        assert execute(folder, placement, stop) is RunState.DONE
+    accuracies = [row["validation_accuracy"] for row in tried.read_metrics()]
+    result = tried.read_result()
+    assert result is not None
+    assert len(set(accuracies)) > 1
+    assert accuracies[-1] == pytest.approx(result["metrics"]["0"]["accuracy"]["mean"])
+    assert (result["train_images"], result["test_images"]) == (320, 80)
+    assert result["image_passes"]["evaluation"] >= 3 * 80
+    assert not any("validation_accuracy" in row for row in ordinary.read_metrics())
+    same = [[row[key] for row in folder.read_metrics()] for folder in (tried, ordinary) for key in ("epoch",)]
+    assert same[0] == same[1] == [1, 2, 3]
+
+
+def test_measuring_it_changes_nothing_in_training_and_a_trial_resumes_bit_for_bit(
+    few_digits: None,
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+    outcome: Outcome,
+) -> None:
+    spec = for_tuning(make_spec("scale", epochs=2))
+    whole, interrupted = make_folder(spec), make_folder(spec)
+    assert execute(whole, placement, stop) is RunState.DONE
+    assert execute(interrupted, placement, stop_after(8)) is RunState.CANCELLED
+    assert len(interrupted.read_metrics()) == 1
+    assert execute(interrupted, placement, stop) is RunState.DONE
+    assert outcome(interrupted) == outcome(whole)
+
+
+def test_the_network_of_a_trial_is_no_network_to_probe(
+    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(for_tuning(make_spec()))
+    execute(folder, placement, stop)
+    with pytest.raises(UserError, match="is a trial of a tuning"):
+        load_network(folder, placement.data, torch.device("cpu"))
