@@ -1,0 +1,255 @@
+"""What Slurm's commands print, as real ones (22.05) have printed it, and what is made of it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.causes import Cause
+from augbench.bench.errors import UserError
+from augbench.bench.profile import Profile, Resources
+from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.run_states import RunStates
+from augbench.bench.slurm_jobs import checks, client, queue
+from augbench.bench.slurm_jobs.client import SlurmError
+from augbench.bench.slurm_jobs.queue import Job, ask_slurm, cancel_jobs, cancel_named
+from augbench.bench.submissions import Submission, new_submission
+
+NODES = """\
+main*|node7|2|4000|gpu:2|infinite
+gpu|node8|64+|515000+|gpu:a100:4(S:0-1)|2-00:00:00
+gpu|node9|32|257000|gpu:a100:2,gpu:t4:1,craynetwork:4|2-00:00:00
+short|node7|2|4000|(null)|30:00
+"""
+# squeue(1) and sacct(1) of 22.05 and 24.05: every state, with whether its job is still in the queue
+WAITING = (
+    "PENDING RUNNING SUSPENDED COMPLETING CONFIGURING RESIZING RESV_DEL_HOLD REQUEUED REQUEUE_FED REQUEUE_HOLD "
+    "SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED"
+)
+ENDED = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REVOKED TIMEOUT LAUNCH_FAILED"
+
+Answers = Callable[..., list[list[str]]]
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """Have Slurm's commands print something; a command that is not named fails. Returns the list of what was asked."""
+
+    def answer(**texts: str) -> list[list[str]]:
+        asked: list[list[str]] = []
+
+        def slurm(command: Sequence[str]) -> str:
+            asked.append(list(command))
+            if command[0] not in texts:
+                raise SlurmError(f"Slurm's `{command[0]}` failed: not here")
+            return texts[command[0]]
+
+        for module in (queue, checks):
+            monkeypatch.setattr(module, "slurm", slurm)
+        return asked
+
+    return answer
+
+
+def submission(out: Path, runs: int, token: str, **update: object) -> Submission:
+    made = new_submission(
+        "slurm", out, [f"run{index}" for index in range(runs)], resources={}, arguments={}, code={}, command="augbench"
+    )
+    return made.model_copy(update={"token": token, "job": "13", **update})
+
+
+def test_jobs_of_arrays_and_single_ones_are_told_apart(answers: Answers, tmp_path: Path) -> None:
+    text = """\
+15|augbench-t3|CANCELLED|JobHeldUser|
+13_0|augbench-t1|COMPLETED|None|node1
+13_2|augbench-t1|FAILED|JobLaunchFailure|node1
+13_1|augbench-t1|FAILED|NonZeroExitCode|node1
+14|augbench-t2|PENDING|JobHeldUser|
+13_3|augbench-t1|RUNNING|None|node1
+16_[4-9%2]|augbench-t4|PENDING|JobArrayTaskLimit|
+99|somebody-else|RUNNING|None|node1
+"""
+    asked = answers(squeue=text)
+    jobs = ask_slurm([submission(tmp_path, runs, token) for token, runs in (("t1", 4), ("t2", 1), ("t3", 1))])
+    assert jobs == {
+        ("t1", 0): Job("COMPLETED", "None", "node1"),
+        ("t1", 1): Job("FAILED", "NonZeroExitCode", "node1"),
+        ("t1", 2): Job("FAILED", "JobLaunchFailure", "node1"),
+        ("t1", 3): Job("RUNNING", "None", "node1"),
+        ("t2", 0): Job("PENDING", "JobHeldUser", ""),
+        ("t3", 0): Job("CANCELLED", "JobHeldUser", ""),
+    }
+    assert [command[0] for command in asked] == ["squeue"]
+    assert "--name=augbench-t1,augbench-t2,augbench-t3" in asked[0]
+
+
+def test_what_the_queue_has_forgotten_is_looked_up_in_the_accounts(answers: Answers, tmp_path: Path) -> None:
+    accounts = """\
+1_0|augbench-t1|COMPLETED|0:0|node1
+1_1|augbench-t1|FAILED|3:0|node1
+1_2|augbench-t1|OUT_OF_MEMORY|0:125|node1
+1_3|augbench-t1|CANCELLED by 0|0:0|None assigned
+1_4|augbench-t1|NODE_FAIL|1:0|node2
+1_5|augbench-t1|RUNNING|0:0|node2
+1_[6-7%2]|augbench-t1|PENDING|0:0|None assigned
+"""
+    asked = answers(squeue="1_4|augbench-t1|RUNNING|None|node1\n", sacct=accounts)
+    jobs = ask_slurm([submission(tmp_path, 7, "t1", time="2026-11-28T10:00:00+00:00")])
+    assert {index: job.state for (_, index), job in jobs.items()} == {
+        0: "COMPLETED",
+        1: "FAILED",
+        2: "OUT_OF_MEMORY",
+        3: "CANCELLED",
+        4: "RUNNING",  # the queue knows better
+    }
+    assert jobs["t1", 3].cause is Cause.CANCELLED
+    assert jobs["t1", 2].cause is Cause.OUT_OF_MEMORY
+    assert "--starttime=2026-11-27" in asked[1]
+
+
+def test_a_cluster_without_accounts_is_no_error_but_one_without_a_queue_is(answers: Answers, tmp_path: Path) -> None:
+    answers(squeue="")
+    assert ask_slurm([submission(tmp_path, 2, "t1")]) == {}
+    answers(sacct="")
+    with pytest.raises(SlurmError, match="squeue"):
+        ask_slurm([submission(tmp_path, 2, "t1")])
+    assert ask_slurm([]) == {}
+
+
+@pytest.mark.parametrize("state", WAITING.split())
+def test_jobs_in_the_queue_are_on_the_way(state: str) -> None:
+    assert Job(state).waits_or_runs
+    assert Job(state).cause is None
+
+
+@pytest.mark.parametrize("state", ENDED.split())
+def test_jobs_that_have_ended_have_a_cause(state: str) -> None:
+    assert not Job(state).waits_or_runs
+    assert Job(state).cause in list(Cause)
+
+
+def test_a_state_that_is_not_known_is_no_failure(answers: Answers, tmp_path: Path) -> None:
+    answers(squeue="13_0|augbench-t1|RUNNING|None|n1\n13_1|augbench-t1|SOMETHING_NEW|None|n1\n")
+    submission(tmp_path, 2, "t1").write()
+    observed = [observe(tmp_path, f"run{index}") for index in range(2)]
+    assert observed == [RunState.SUBMITTED, RunState.UNKNOWN]
+
+
+def observe(out: Path, name: str) -> RunState:
+    return RunStates(out).of(RunFolder(out / "runs" / name)).state
+
+
+def test_nodes_of_every_kind_are_read(answers: Answers) -> None:
+    answers(sinfo=NODES)
+    nodes = checks.read_nodes()
+    assert [(node.partition, node.is_default, node.host) for node in nodes[:2]] == [
+        ("main", True, "node7"),
+        ("gpu", False, "node8"),
+    ]
+    assert [(node.cpus, node.memory_mb, node.gpus) for node in nodes] == [
+        (2, 4000, 2),
+        (64, 515000, 4),
+        (32, 257000, 3),
+        (2, 4000, 0),
+    ]
+    assert [node.minutes for node in nodes] == [None, 2880, 2880, 30]
+
+
+@pytest.mark.parametrize(
+    ("limit", "minutes"),
+    [
+        ("infinite", None),
+        ("n/a", None),
+        ("30:00", 30),
+        ("4:00:00", 240),
+        ("1-00:00:00", 1440),
+        ("5", 0),
+        ("2-12:30:00", 3630),
+    ],
+)
+def test_time_limits_are_read(limit: str, minutes: int | None) -> None:
+    assert checks.minutes(limit) == minutes
+
+
+@pytest.mark.parametrize(
+    ("partition", "resources", "message"),
+    [
+        ("gpu", {"gpus": 5.0}, "gpus = 5 in the profile, but no node of the partition 'gpu' has more than 4 GPUs"),
+        ("gpu", {"cpus": 40, "memory_gb": 600}, "memory_gb = 600 .* more than 502.93 GB"),
+        ("gpu", {"cpus": 64, "gpus": 4.0, "memory_gb": 500}, None),
+        ("gpu,short", {"time": "1-00:00:00"}, None),
+        ("short", {"time": "00:31:00"}, "'short' 0 h 30 min"),
+        (None, {"cpus": 3}, "the default partition 'main' has more than 2 CPU cores"),
+        ("gpu, main", {}, "partition ' main'"),
+    ],
+)
+def test_resources_are_compared_with_every_node(
+    answers: Answers, partition: str | None, resources: dict[str, object], message: str | None
+) -> None:
+    answers(sinfo=NODES)
+    profile = Profile.model_validate({"slurm": {"partition": partition}})
+    wanted = [("scale", Resources.model_validate({"time": "00:10:00", **resources}))]
+    if message is None:
+        checks.check_resources(profile, wanted)
+    else:
+        with pytest.raises(UserError, match=message):
+            checks.check_resources(profile, wanted)
+
+
+def test_what_no_single_node_has_is_refused(answers: Answers) -> None:
+    answers(sinfo="main*|a|64|1000|(null)|infinite\nmain*|b|2|64000|(null)|infinite\n")
+    with pytest.raises(UserError, match="no node has all of them at once"):
+        checks.check_resources(Profile(), [("scale", Resources(cpus=32, memory_gb=32, time="01:00:00"))])
+
+
+def test_the_largest_array_is_the_clusters(answers: Answers) -> None:
+    answers(scontrol="Configuration data as of 2026-11-28\nMaxArraySize            = 1001\nMaxDBDMsgs = 20024\n")
+    assert checks.largest_array() == 1001
+
+
+def test_folders_of_one_machine_are_refused_where_there_are_others(answers: Answers, tmp_path: Path) -> None:
+    answers(sinfo=NODES)
+    with pytest.raises(UserError, match=r"tmp, of which every machine has its own.*shared_folders"):
+        checks.check_visible([Path("/tmp/out")], Profile())  # noqa: S108
+    elsewhere = Profile.model_validate({"slurm": {"shared_folders": ["/scratch", "/tmp/shared"]}})  # noqa: S108
+    checks.check_visible([Path("/tmp/shared/out"), Path("/scratch/data")], elsewhere)  # noqa: S108
+    with pytest.raises(UserError, match=r"lies in none of the folders .*: /scratch, /tmp/shared"):
+        checks.check_visible([Path("/home/out")], elsewhere)
+
+
+def test_commands_that_are_missing_refused_or_silent_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SECONDS_TO_ANSWER", 0.1)
+    with pytest.raises(SlurmError, match=r"no command `sno-such` here.*augbench list launchers"):
+        client.slurm(["sno-such"])
+    with pytest.raises(SlurmError, match=r"no answer to `sleep` within 0.1 s; its controller may be down"):
+        client.slurm(["sleep", "5"])
+    with pytest.raises(SlurmError, match=r"`ls` failed: .*no such folder"):
+        client.slurm(["ls", "/no such folder"])
+    with pytest.raises(SlurmError, match="Slurm's `false` failed: exit status 1"):
+        client.slurm(["false"])
+
+
+def test_filters_of_a_user_do_not_reach_slurms_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SQUEUE_USERS", "SINFO_PARTITION", "SACCT_FEDERATION", "SCANCEL_STATE", "SLURM_CLUSTERS"):
+        monkeypatch.setenv(name, "x")
+    printed = client.slurm(["env"])
+    assert "SLURM_CLUSTERS=x" in printed
+    assert not any(word in printed for word in ("SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_"))
+
+
+def test_many_jobs_are_cancelled_in_portions(answers: Answers) -> None:
+    asked = answers(scancel="")
+    cancel_jobs([f"13_{index}" for index in range(1200)])
+    assert [len(command) for command in asked] == [502, 502, 202]
+    cancel_jobs([])
+    assert len(asked) == 3
+
+
+def test_a_cancelled_job_that_does_not_end_is_said_so(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "SECONDS_TO_END", 0)
+    monkeypatch.setattr(queue, "SECONDS_BETWEEN_LOOKS", 0)
+    answers(scancel="", squeue="13_0\n13_1\n")
+    with pytest.raises(SlurmError, match=r"The job 13_0 \(augbench-t1\) was cancelled but has not ended"):
+        cancel_named("augbench-t1")
+    answers(scancel="", squeue="")
+    cancel_named("augbench-t1")
