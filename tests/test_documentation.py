@@ -17,6 +17,7 @@ from augbench.bench.conformance import check_method
 from augbench.bench.files import write_text
 from augbench.bench.method import Method, Setting
 from augbench.bench.plugins import GROUPS, load_plugin, plugins_added
+from augbench.bench.profile import parse_profile
 from augbench.bench.space import shared_space
 from augbench.bench.suite import parse_suite
 
@@ -54,7 +55,14 @@ def my_method(tmp_path: Path) -> Path:
 
 
 def suites(page: Path) -> list[str]:
-    return [text for text in blocks(page, "toml") if not text.startswith("[project]")]
+    return [text for text in blocks(page, "toml") if not text.startswith(("[project]", "launcher"))]
+
+
+def test_profiles_in_pages_are_valid() -> None:
+    texts = [text for page in PAGES for text in blocks(page, "toml") if text.startswith("launcher")]
+    assert texts
+    for text in texts:
+        parse_profile(text, "page")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
