@@ -1,10 +1,11 @@
 """Cancelling runs: those that wait never begin, those that go on save and stop; the same command goes on with them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.run_states import RunStates
+from augbench.bench.run_folder import DamagedError, RunFolder, RunState
+from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.slurm_jobs.queue import cancel_jobs
 
 AT_WORK = (RunState.SUBMITTED, RunState.RUNNING, RunState.UNKNOWN)
@@ -38,10 +39,16 @@ def cancel(folders: Sequence[RunFolder], out: Path) -> list[RunFolder]:
     Raises:
         UserError: If a folder cannot be written to, or Slurm does not answer.
     """
-    states = RunStates(out)
-    observed = [(folder, states.of(folder)) for folder in folders]
-    found = [(folder, known) for folder, known in observed if known.state not in OVER]
+    found = [(folder, known) for folder, known in _observed(folders, out) if known.state not in OVER]
     for folder, _ in found:
         folder.request_cancel()
     cancel_jobs([known.job for _, known in found if known.job is not None and known.state is RunState.SUBMITTED])
     return [folder for folder, _ in found]
+
+
+def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFolder, Observed]]:
+    """Tell the states of runs; one whose result is damaged is executed by nobody and holds up no other."""
+    states = RunStates(out)
+    for folder in folders:
+        with suppress(DamagedError):
+            yield folder, states.of(folder)

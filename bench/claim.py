@@ -159,9 +159,15 @@ class Ownership:
 
         Raises:
             TakenOverError: If somebody has.
+            CannotGoOnError: If its folder cannot be read.
         """
-        if (self.claim.path.parent / f"claim-{self.attempt + 1}.json").exists():
-            raise TakenOverError(f"{self.claim.path.parent} was taken over by another process.")
+        folder = self.claim.path.parent
+        try:
+            is_taken = (folder / f"claim-{self.attempt + 1}.json").exists()
+        except OSError as error:
+            raise _cannot_own(folder, error) from None
+        if is_taken:
+            raise TakenOverError(f"{folder} was taken over by another process.")
 
     def touch(self) -> None:
         """Show that the owner lives; one time that this fails does no harm."""
@@ -169,8 +175,8 @@ class Ownership:
             os.utime(self.claim.path)
 
     def release(self) -> None:
-        """Say that the owner has ended in an orderly way."""
-        with contextlib.suppress(TakenOverError):
+        """Say that the owner has ended in an orderly way; where that fails, others find out a minute later."""
+        with contextlib.suppress(TakenOverError, CannotGoOnError):
             self.verify()
             write_json(self.claim.path, {"owner": self.claim.owner, "released": _now()})
 
@@ -252,12 +258,16 @@ def _cannot_own(folder: Path, error: OSError) -> CannotGoOnError:
 
 @contextmanager
 def heartbeat(beat: Callable[[], None], seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
-    """Call something again and again in the background for the length of the block."""
+    """Call something again and again in the background for the length of the block.
+
+    A file system that does not answer for a moment does not end it: else others would take the run for dead.
+    """
     ended = threading.Event()
 
     def go_on() -> None:
         while not ended.wait(seconds):
-            beat()
+            with contextlib.suppress(OSError, CannotGoOnError):
+                beat()
 
     thread = threading.Thread(target=go_on, name="heartbeat", daemon=True)
     thread.start()

@@ -105,9 +105,3 @@ def check_datasets(components: list[Component], root: Path) -> None:
             missing += error.sources
     if missing:
         raise NotPreparedError(missing, root)
-
-
-def reason_unfinished(run: PlannedRun) -> str:
-    """Say in one sentence or two why a run has no result."""
-    reason = run.folder.read_status().get("reason", "no reason was recorded.")
-    return f"{run.folder.path.name} {run.state}: {reason} (Log: {run.folder.log})"

@@ -1,4 +1,4 @@
-"""All runs of an output folder at one moment, known from their folders alone: what is shown to whoever follows them."""
+"""All runs of an output folder at one moment: what is shown to whoever follows them."""
 
 import time
 from collections import Counter

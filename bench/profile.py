@@ -12,14 +12,22 @@ from augbench.bench.catalogues import methods
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.spec import validated
 
-TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d))?")
+TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)")
 PROFILE_VARIABLE = "AUGBENCH_PROFILE"
+OWN_OPTIONS = ("array", "error", "job-name", "open-mode", "output", "signal", "wait")  # of sbatch
 
 
 def _checked_time(text: str) -> str:
     if not TIME.fullmatch(text):
         raise ValueError('must be "hours:minutes:seconds" or "days-hours:minutes:seconds", such as "04:00:00"')
     return text
+
+
+def _left_to_the_launcher(options: dict[str, str | int | bool]) -> dict[str, str | int | bool]:
+    for name in options:
+        if name.replace("_", "-") in OWN_OPTIONS:
+            raise ValueError(f"{name} cannot be given: the launcher needs it to find jobs, runs and logs again")
+    return options
 
 
 class _Strict(BaseModel):
@@ -33,7 +41,7 @@ class Resources(_Strict):
         cpus: CPU cores, and threads of the run.
         gpus: GPUs; a fraction lets runs share one where the launcher can do that. None asks for none in particular.
         memory_gb: Main memory in GB; None leaves it to the cluster.
-        time: Time limit, as in Slurm; None for none.
+        time: Time limit, `[days-]hours:minutes[:seconds]`; None for none.
     """
 
     cpus: int = Field(1, ge=1, le=4096)
@@ -88,7 +96,7 @@ class SlurmSettings(_Strict):
         warning_seconds: How long before its time limit a run is told to save and to queue again.
         restarts: How often a run queues again by itself.
         setup: Shell lines before the run, such as `module load cuda`.
-        options: Further options of sbatch.
+        options: Further options of sbatch, by their long names.
         shared_folders: Folders that every node sees; if given, output and data have to lie in them.
     """
 
@@ -101,7 +109,7 @@ class SlurmSettings(_Strict):
     warning_seconds: int = Field(120, ge=1, le=65535)
     restarts: int = Field(50, ge=0)
     setup: tuple[str, ...] = Field((), strict=False)
-    options: dict[str, str | int | bool] = {}
+    options: Annotated[dict[str, str | int | bool], AfterValidator(_left_to_the_launcher)] = {}
     shared_folders: tuple[str, ...] = Field((), strict=False)
 
 

@@ -90,8 +90,7 @@ def tunable(
         **field: As for `Field`: limits of what is valid at all, and the description.
 
     Raises:
-        ValueError: If there is nothing between low and high, the default is not there, or None is to be tried in place of
-            another default.
+        ValueError: If there is nothing between low and high, the default is not there, or None is tried and is not it.
     """
     tried = Range(low=low, high=high, log=log, whole=isinstance(default, int), choices=choices)
     if not tried.contains(default):

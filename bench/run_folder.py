@@ -26,8 +26,10 @@ from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import make_folder, read_json, write_json, write_text
 from augbench.bench.protocol import PROTOCOL_VERSION
 from augbench.bench.spec import RunSpec
+from augbench.bench.tuning.cost import NAME as TUNING_NAME
 
 MARKER = "protocol.json"
+KEPT = ("spec.json", "lock", TUNING_NAME)  # of a run that starts again, besides its claims
 
 
 class RunState(StrEnum):
@@ -259,8 +261,9 @@ class RunFolder:
                 self._delete_attempts()
 
     def _delete_attempts(self) -> None:
-        for file in self.path.iterdir():
-            if file.name not in ("spec.json", "lock") and not CLAIM_NAME.fullmatch(file.name):
+        # the status last: a run of which only a part is deleted is still one that failed
+        for file in sorted(self.path.iterdir(), key=lambda file: file.name == "status.json"):
+            if file.name not in KEPT and not CLAIM_NAME.fullmatch(file.name):
                 file.unlink()
 
     def clear_temporary_files(self) -> None:

@@ -10,7 +10,7 @@ from augbench.bench.claim import last_claim
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.slurm_jobs.client import SlurmError
 from augbench.bench.slurm_jobs.queue import STATES, Job, Jobs, ask_slurm
-from augbench.bench.submissions import Submission, is_submitting, read_submissions
+from augbench.bench.submissions import Submission, is_submitting, read_submission, read_submissions
 
 SETTLED = (RunState.DONE, RunState.RUNNING, RunState.FAILED)
 
@@ -68,22 +68,26 @@ class RunStates:
         return self._submitted(folder, state, submission, index)
 
     def _submitted(self, folder: RunFolder, state: RunState, submission: Submission, index: int) -> Observed:
+        submission, refused = _outcome(submission)
         own = _from_folder(folder, state, submission, index)
-        if submission.error:
-            return _never(own, f"It was not submitted: {submission.error}")
-        if submission.job is None and not is_submitting(submission.out):
-            return _never(own, "The launcher died while it submitted it.")
+        begun = _has_begun(own, folder)
+        # by a launcher of another kind, whose record is newer than whatever became of the job
+        elsewhere = not begun and str(folder.read_status().get("time", "")) > submission.time
+        if refused:
+            return own if elsewhere else _never(own, refused)
         if isinstance(self._slurm, SlurmError):
             reason = f"It was submitted as {own.job or submission.job_name}; {self._slurm}"
             return Observed(RunState.UNKNOWN, reason, None, own.job, submission=submission)
         job = self._slurm.get((submission.token, index))
         if (job is None or not job.waits_or_runs) and (now := folder.state()) is not state:
             return self.of(folder, now)  # it has ended since its folder was read
+        if elsewhere and (job is None or not job.waits_or_runs):
+            return own
         if job is None:
             if own.job is None:
                 return Observed(RunState.SUBMITTED, "It is being submitted.", submission=submission)
-            return own if _has_begun(own, folder) else _never(own, "Slurm no longer knows its job, which never began.")
-        return _with_job(own, job, submission.log_of(index), begun=_has_begun(own, folder))
+            return own if begun else _never(own, "Slurm no longer knows its job, which never began.")
+        return _with_job(own, job, submission.log_of(index), begun=begun)
 
     @cached_property
     def _slurm(self) -> Jobs | SlurmError:
@@ -91,6 +95,15 @@ class RunStates:
             return ask_slurm(list({s.token: s for s, _ in self._last.values() if not s.error}.values()))
         except SlurmError as error:
             return error
+
+
+def _outcome(submission: Submission) -> tuple[Submission, str]:
+    """Return a record, read again if its launcher has ended since, and why it has no job; empty if it may have one."""
+    if submission.job is None and not submission.error and not is_submitting(submission.out):
+        submission = read_submission(submission.folder)
+        if submission.job is None and not submission.error:
+            return submission, "The launcher died while it submitted it."
+    return submission, f"It was not submitted: {submission.error}" if submission.error else ""
 
 
 def _with_job(own: Observed, job: Job, log: Path, *, begun: bool) -> Observed:

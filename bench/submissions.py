@@ -7,15 +7,16 @@ even if the launcher dies in between, by the name that the jobs have in the queu
 import getpass
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from augbench.bench.errors import UserError
+from augbench.bench.claim import NO_LOCKS
+from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import make_folder, read_json, write_json
 from augbench.bench.locks import exclusive, is_held
 
@@ -143,13 +144,26 @@ def read_submissions(out: Path) -> list[Submission]:
     return sorted(found, key=lambda submission: submission.time)
 
 
-def submitting(out: Path) -> AbstractContextManager[None]:
+@contextmanager
+def submitting(out: Path) -> Iterator[None]:
     """Keep other launchers from submitting runs of an output folder for the length of the block.
+
+    On a file system without locks nobody is kept out: a run may be submitted twice then, but never executed twice.
 
     Raises:
         CannotGoOnError: If the folder cannot be written to.
     """
-    return exclusive(make_folder(out / "submissions") / LOCK, lambda: None)
+    lock = make_folder(out / "submissions") / LOCK
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(exclusive(lock, lambda: None))
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise CannotGoOnError(
+                    f"{lock} cannot be locked: {error.strerror or error}. Have its owner make it writable for you, or "
+                    "choose another folder with --out; nothing was submitted."
+                ) from None
+        yield
 
 
 def is_submitting(out: Path) -> bool:

@@ -303,7 +303,10 @@ def _load(path: Path, identity: str) -> dict[str, Any]:
 
 @contextmanager
 def _log_to(path: Path) -> Iterator[None]:
-    handler = logging.FileHandler(path, encoding="utf-8")
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise CannotGoOnError(f"{path} cannot be written: {error.strerror or error}.") from None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

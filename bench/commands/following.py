@@ -1,4 +1,4 @@
-"""`augbench status` and `augbench watch`: the runs of an output folder, from the folder alone."""
+"""`augbench status` and `augbench watch`: the runs of an output folder, and how far they are."""
 
 import json
 import time

@@ -29,6 +29,7 @@ from augbench.bench.commands.options import (
     Yes,
     make_order,
 )
+from augbench.bench.commands.plain import where
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.environment import choose_device, describe_device
 from augbench.bench.errors import UserError
@@ -50,6 +51,7 @@ BudgetLevel = Annotated[
     ),
 ]
 MOST_REASONS = 3
+ESTIMATES = "`augbench plan` shows the estimates, --dry-run what would be placed where."
 PLACED = (RunState.DONE, RunState.SUBMITTED, RunState.RUNNING)
 
 
@@ -86,7 +88,7 @@ def run(
     ended = execute(chosen, order, retry_failed=retry_failed, yes=yes)
     raise_unfinished(ended, out)
     if any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in ended.runs):
-        typer.echo(f"`augbench watch --out {out}` follows them; `augbench status --out {out}` shows them once.")
+        typer.echo(f"`augbench watch{where(out)}` follows them; `augbench status{where(out)}` shows them once.")
     else:
         typer.echo(f"`augbench tables --from {out} --out DIR` and `augbench figures --from {out} --out DIR` show them.")
 
@@ -105,9 +107,11 @@ def execute(suite: Suite, order: Order, *, retry_failed: bool, yes: bool = True)
     if not to_do:
         typer.echo(f"Nothing to compute in {order.out}: {before.in_words()}")
         return before
-    place(to_do, order, title=suite.title, of=len(before.runs), yes=yes)
+    try:
+        place(to_do, order, title=suite.title, of=len(before.runs), yes=yes)
+    finally:  # also after Ctrl-C, since other commands may go on with the runs
+        record_tuning(suite, before)
     after = make_plan(suite, order.out)
-    record_tuning(suite, after)
     typer.echo(after.in_words())
     return after
 
@@ -159,8 +163,13 @@ def _to_do(planned: Plan, order: Order, *, retry_failed: bool) -> tuple[PlannedR
     return tuple(run for run in runs if run.state not in placed)
 
 
-def confirm(runs: Sequence[PlannedRun], order: Order) -> None:
+def confirm(runs: Sequence[PlannedRun], order: Order, hint: str = ESTIMATES) -> None:
     """Ask whether to start, if the runs cost more than the profile allows without.
+
+    Args:
+        runs: Runs that are to be placed.
+        order: Where and how.
+        hint: A sentence on how to find out more or to spend less, for where nobody can be asked.
 
     Raises:
         UserError: If there is nobody to ask.
@@ -175,8 +184,7 @@ def confirm(runs: Sequence[PlannedRun], order: Order) -> None:
     if not sys.stdin.isatty():
         raise UserError(
             f"{words}, which is above the limit of {limits.hours:g} hours or {limits.runs} runs of unknown cost "
-            "([confirm] of the profile). Give --yes to start all the same; `augbench plan` shows the estimates, "
-            "--dry-run what would be placed where."
+            f"([confirm] of the profile). Give --yes to start all the same. {hint}"
         )
     if not typer.confirm(f"{words}. Start?"):
         raise typer.Exit(1)
@@ -213,12 +221,13 @@ def tell_of_changed_plugins(planned: Plan) -> None:
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP like Ctrl-C for the length of the block."""
+    """Take SIGTERM and SIGHUP like Ctrl-C for the length of the block; `nohup` has the second one ignored."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heeded = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield
     finally:
@@ -243,7 +252,7 @@ def raise_unfinished(planned: Plan, out: Path) -> None:
     more = f" {len(sorts) - MOST_REASONS} more reasons." if len(sorts) > MOST_REASONS else ""
     raise UserError(
         f"{len(unfinished)} of {runs_in_words(len(planned.runs))} without a result; the others are not affected. "
-        f"{' '.join(reasons)}{more} `augbench failures --out {out}` groups them by cause. The same command goes on "
+        f"{' '.join(reasons)}{more} `augbench failures{where(out)}` groups them by cause. The same command goes on "
         "with those that did not fail; --retry-failed starts failed ones again."
     )
 

@@ -29,12 +29,13 @@ from augbench.bench.launchers.launcher import Order
 from augbench.bench.plan import runs_in_words
 from augbench.bench.spec import RunSpec
 from augbench.bench.suite import load_suite
-from augbench.bench.tuning.cost import NAME, TuningCost
+from augbench.bench.tuning.cost import TuningCost
 from augbench.bench.tuning.driving import check_tuning, drive, waiting
 from augbench.bench.tuning.outcome import Outcome, TrialState, ranked
 from augbench.bench.tuning.results import (
     SECONDS_IN_AN_HOUR,
     SEEDS,
+    begin_record,
     best_of,
     check_not_another,
     cost_of,
@@ -82,12 +83,11 @@ def tune(
     order = _order(out or Path(DEFAULT_FOLDER) / f"{method}-{dataset}", profile, device, data)
     check_tuning(tuning, order)
     check_not_another(tuning, order.out)
-    left = waiting(tuning, order.out)
+    left = waiting(tuning, order.out, retry_failed=retry_failed)
     if left and not yes:
-        confirm(left, order)
+        confirm(left, order, hint="Fewer --trials cost less.")
     typer.echo(_title(tuning, len(left), order.out))
-    if not (order.out / NAME).exists():
-        write_record(tuning, [], order.out)  # from now on, no other tuning begins there
+    begin_record(tuning, order.out)
     outcomes = _drive(tuning, order, retry_failed=retry_failed)
     cost = cost_of(tuning, outcomes)
     Console().print(_table(tuning, outcomes))

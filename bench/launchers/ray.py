@@ -23,7 +23,7 @@ from augbench.bench.plan import PlannedRun
 from augbench.bench.profile import Resources
 from augbench.bench.ray_cluster import Node
 from augbench.bench.registry import register
-from augbench.bench.run_folder import RunState
+from augbench.bench.run_folder import RunFolder, RunState
 
 if TYPE_CHECKING:
     from augbench.bench.ray_trials import Task
@@ -178,10 +178,20 @@ class Campaign:
         self.looked_at += len(new)
         for folder in new:
             if folder in self.progress.lost:
-                self.runs[folder].folder.record_death(Cause.KILLED, self.progress.lost[folder])
-        failed = self.order.fail_fast and any(self.runs[one].folder.state() is RunState.FAILED for one in new)
+                self._record_death(self.runs[folder].folder, self.progress.lost[folder])
+        failed = self.order.fail_fast and any(map(self._has_failed, new))
         if failed or self.progress.hopeless:
             self.stop()
+
+    def _record_death(self, folder: RunFolder, reason: str) -> None:
+        """Write down what the worker no longer can; what is wrong with the folder itself is said at the end."""
+        try:
+            folder.record_death(Cause.KILLED, reason)
+        except UserError as error:
+            self.progress.problems.append(str(error))
+
+    def _has_failed(self, folder: str) -> bool:
+        return self.runs[folder].folder.read_status().get("state") == RunState.FAILED
 
     def _activity(self) -> Activity:
         running, ended = list(self.progress.running.values()), list(self.progress.ended)

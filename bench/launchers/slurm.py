@@ -41,7 +41,8 @@ class Slurm(Launcher):
         _import_submitit()
         names = dict.fromkeys(run.spec.method.name for run in runs)
         check_resources(order.profile, [(name, order.profile.resources_for(name)) for name in names])
-        check_visible([order.out, order.placement.data], order.profile)
+        data = order.placement.data
+        check_visible([order.out, data] if data.exists() else [order.out], order.profile)
 
     def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
         """Say which arrays would be submitted, with what resources."""

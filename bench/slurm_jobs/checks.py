@@ -149,7 +149,7 @@ def check_visible(folders: Sequence[Path], profile: Profile) -> None:
         if shared and not any(folder.is_relative_to(root) for root in shared):
             raise UserError(
                 f"{folder} lies in none of the folders that, by [slurm] shared_folders of the profile, every node sees:"
-                f" {', '.join(map(str, shared))}. Choose one there. Nothing was submitted."
+                f" {', '.join(map(str, shared))}. Choose one there with --out or --data. Nothing was submitted."
             )
         private = next((root for root in OWN_TO_A_MACHINE if folder.is_relative_to(root)), None)
         if not shared and private and {node.host for node in read_nodes()} != {_this_host()}:

@@ -72,7 +72,7 @@ def execute_job(folder: Path, index: int, stop: StopSignal) -> str:
         sys.exit(1)
     state = _execute_when_free(run, submission, stop)
     _say(f"{run.path.name}: {state}")
-    if state is RunState.KILLED and "SIGUSR2" in stop.received:
+    if state is RunState.KILLED and ("SIGUSR2" in stop.received or ("SIGTERM" in stop.received and _still_runs())):
         _queue_again(run, submission)
     if state is RunState.FAILED and submission.arguments["fail_fast"]:
         _cancel_the_others(submission)
@@ -113,7 +113,7 @@ def _record_other_code(run: "RunFolder", changes: list[str]) -> None:
         "same command again to run it with this one; --allow-changed-code lets jobs that wait take whatever is there."
     )
     _say(reason)
-    if run.state() not in (RunState.RUNNING, RunState.DONE):
+    if run.state() not in (RunState.RUNNING, RunState.DONE, RunState.FAILED):
         run.write_status(RunState.NEVER_STARTED, cause=Cause.OTHER_CODE, reason=reason, job=job_id())
 
 
@@ -146,6 +146,19 @@ def _tell_of_missing_cores(asked: int) -> None:
     if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) < asked:
         cores = len(os.sched_getaffinity(0))
         _say(f"Note: {asked} CPU cores were asked for, but this process may use {cores}.")
+
+
+def _still_runs() -> bool:
+    """Whether Slurm has not ended the job, as with scancel, nor queued it again, but has told it to make room soon.
+
+    Most clusters do that with SIGTERM, and leave a job alone that ends before the time of grace is over.
+    """
+    from augbench.bench.slurm_jobs.client import SlurmError, slurm
+
+    try:
+        return slurm(["squeue", "--noheader", "--format=%T", f"--jobs={job_id()}"]).split() == ["RUNNING"]
+    except SlurmError:
+        return False
 
 
 def _queue_again(run: "RunFolder", submission: "Submission") -> None:

@@ -12,8 +12,8 @@ from augbench.bench.submissions import PREFIX, Submission
 
 # Every base state of a job in Slurm's manual (squeue(1), sacct(1)), with what it means for a run without a result.
 WAITING = (
-    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "SUSPENDED",
-    "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT", "POWER_UP_NODE", "RUNNING", "COMPLETING",
+    "PENDING", "CONFIGURING", "EXPEDITING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD",
+    "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT", "POWER_UP_NODE", "RUNNING", "COMPLETING",
 )  # fmt: skip
 ENDED = {
     "COMPLETED": Cause.KILLED,

@@ -1,5 +1,6 @@
 """From a tuning to its outcomes: Ray Tune places trials, and what has ended in an earlier call is not tried again."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -80,16 +81,27 @@ def first_run(tuning: Tuning, out: Path) -> PlannedRun:
     return PlannedRun(tuning.specs(tuning.initial)[0], folder, folder.state(), seconds)
 
 
-def waiting(tuning: Tuning, out: Path) -> list[PlannedRun]:
-    """Return a run for each one that has not ended yet; each costs about what the first costs, which stands for all."""
+def waiting(tuning: Tuning, out: Path, *, retry_failed: bool = False) -> list[PlannedRun]:
+    """Return a run for each one that is to be executed; each costs about what the first costs, which stands for all.
+
+    Args:
+        tuning: What is tuned.
+        out: Output folder of the runs.
+        retry_failed: Whether trials that failed before are tried again.
+    """
     folders = [path for path in (out / "runs").glob("*") if is_run_folder(path)] if out.is_dir() else []
-    ended = [folder for folder in map(RunFolder, folders) if _has_ended(folder)]
-    return [first_run(tuning, out)] * max(0, tuning.trials * tuning.repeats - len(ended))
-
-
-def _has_ended(folder: RunFolder) -> bool:
-    of_a_trial = folder.read_spec().protocol.evaluated_on == "validation"
-    return of_a_trial and (is_stopped(folder) or folder.state() in (RunState.DONE, RunState.FAILED))
+    done: Counter[str] = Counter()  # by what the runs of a trial have in common
+    over: set[str] = set()  # trials of which no other run is executed
+    for folder in map(RunFolder, folders):
+        spec, state = folder.read_spec(), folder.state()
+        if spec.protocol.evaluated_on != "validation":
+            continue
+        if is_stopped(folder) or (state is RunState.FAILED and not retry_failed):
+            over.add(spec.kind)
+        elif state is RunState.DONE:
+            done[spec.kind] += 1
+    ended = sum(tuning.repeats if kind in over else done[kind] for kind in {*done, *over})
+    return [first_run(tuning, out)] * max(0, tuning.trials * tuning.repeats - ended)
 
 
 def _require_optuna() -> None:

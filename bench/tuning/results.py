@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from augbench.bench.errors import UserError
-from augbench.bench.files import read_json, write_json, write_text
+from augbench.bench.files import make_folder, read_json, write_json, write_text
 from augbench.bench.suite import parse_suite
 from augbench.bench.tuning.cost import NAME, TuningCost
 from augbench.bench.tuning.outcome import Outcome, TrialState, as_json, ranked, spent_on
@@ -61,8 +61,8 @@ def check_not_another(tuning: Tuning, out: Path) -> None:
         raise UserError(f"{out} holds another tuning: {'; '.join(changed)}. Choose another folder with --out.")
     if trials > tuning.trials:
         raise UserError(
-            f"{out} holds a tuning of {trials} trials, and their cost counts. Give --trials {trials} or more, or choose "
-            "another folder with --out."
+            f"{out} holds a tuning of {trials} trials, and their cost counts. Give --trials {trials} or more, or "
+            "choose another folder with --out."
         )
 
 
@@ -78,6 +78,20 @@ def question(tuning: Tuning) -> dict[str, Any]:
         "repeats": tuning.repeats,
         "identity": base.identity,
     }
+
+
+def begin_record(tuning: Tuning, out: Path) -> None:
+    """Say what is tuned in an output folder before any trial begins, so that its cost counts also if nothing else does.
+
+    Args:
+        tuning: What is tuned, for which `check_not_another` has passed.
+        out: The output folder.
+    """
+    path = make_folder(out) / NAME
+    if path.exists():
+        write_json(path, {**read_json(path), "trials": tuning.trials})
+    else:
+        write_record(tuning, [], out)
 
 
 def write_record(tuning: Tuning, outcomes: Sequence[Outcome], out: Path) -> Path:

@@ -14,7 +14,7 @@ import pytest
 
 from augbench.bench import claim
 from augbench.bench.claim import BusyError, TakenOverError, claimed, heartbeat, is_alive, last_claim, unowned
-from augbench.bench.errors import UserError
+from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.placement import Placement
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
@@ -202,3 +202,38 @@ def test_touching_shows_that_the_owner_lives(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be claimed: No such file or directory"), claimed(tmp_path / "gone"):
         pass
+
+
+def test_a_heartbeat_survives_a_file_system_that_does_not_answer() -> None:
+    beats = threading.Semaphore(0)
+
+    def beat() -> None:
+        beats.release()
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    with heartbeat(beat, seconds=0.01):
+        assert all(beats.acquire(timeout=10) for _ in range(3))
+
+
+def test_what_was_done_is_done_though_the_claim_cannot_be_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(path: Path, content: object) -> None:
+        raise CannotGoOnError("no space left")
+
+    with claimed(tmp_path):
+        monkeypatch.setattr(claim, "write_json", is_full)
+    assert not is_alive(tmp_path)  # as the lock is free
+
+
+def test_a_folder_that_cannot_be_read_stops_its_owner_without_failing_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_stale(path: Path) -> bool:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    with claimed(tmp_path) as ownership:
+        monkeypatch.setattr(Path, "exists", is_stale)
+        with pytest.raises(CannotGoOnError, match="cannot be claimed: Stale file handle"):
+            ownership.verify()
+        monkeypatch.undo()

@@ -48,7 +48,6 @@ def test_time_limits_in_minutes_are_rounded_up(days: int, hours: int, minutes: i
 
 def test_no_time_limit() -> None:
     assert Resources().time_minutes is None
-    assert Resources(time="90:00").time_minutes == 90 * 60  # hours:minutes
 
 
 @pytest.mark.parametrize(
@@ -58,12 +57,14 @@ def test_no_time_limit() -> None:
         ("[slurm]\npartion = 'gpu'", "There is no key 'slurm.partion'"),
         ("[resources]\ntime = 'four hours'", "resources.time: must be"),
         ("[resources]\ntime = '4:99:00'", "resources.time: must be"),
+        ("[resources]\ntime = '90:00'", "resources.time: must be"),  # minutes to Slurm, hours to others
         ("[resources]\ncpus = 0", "resources.cpus"),
         ("[resources]\ncpus = 1.5", "resources.cpus"),
         ("[resources]\ngpus = nan", "resources.gpus"),
         ("[methods.scal]\ncpus = 2", "There is no method 'scal'. Did you mean 'scale'?"),
         ("[methods.scale]\ncpu = 2", "[methods.scale]: There is no key 'cpu'. Did you mean 'cpus'?"),
         ("[ray]\nfailures = -1", "ray.failures"),
+        ("[slurm.options]\njob_name = 'mine'", "job_name cannot be given"),
         ("launcher = ", "is not valid TOML"),
     ],
 )

@@ -237,3 +237,23 @@ def test_a_lock_that_cannot_be_opened_is_no_crash(make_spec: MakeSpec, make_fold
     assert folder.state() in (RunState.UNKNOWN, RunState.KILLED)
     with pytest.raises(UserError, match="cannot be claimed"), folder.claim():
         pass
+
+
+def test_a_failure_that_is_forgotten_by_half_is_still_a_failure(
+    make_spec: MakeSpec, make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_folder(make_spec())
+    for name in ("checkpoint.pt", "metrics.jsonl", "log.txt"):
+        (folder.path / name).touch()
+    folder.write_status(RunState.FAILED)
+    deleted: list[str] = []
+    unlink = Path.unlink
+
+    def note(path: Path, missing_ok: bool = False) -> None:
+        deleted.append(path.name)
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", note)
+    folder.forget_failure()
+    assert sorted(deleted[:-1]) == ["checkpoint.pt", "log.txt", "metrics.jsonl"]
+    assert deleted[-1] == "status.json"

@@ -1,5 +1,7 @@
 """The state of a run from its folder and from what Slurm says of its job."""
 
+import errno
+import fcntl
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,14 @@ from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.slurm_jobs.client import SlurmError
 from augbench.bench.slurm_jobs.queue import Job, Jobs
 from augbench.bench.spec import RunSpec
-from augbench.bench.submissions import RECORD, Submission, new_submission, read_submissions
+from augbench.bench.submissions import (
+    RECORD,
+    Submission,
+    is_submitting,
+    new_submission,
+    read_submissions,
+    submitting,
+)
 
 MakeSpec = Callable[..., RunSpec]
 
@@ -231,3 +240,47 @@ def test_a_single_run_is_no_array(cluster: Cluster) -> None:
     single = record.model_copy(update={"runs": record.runs[:1]})
     assert single.job_of(0) == "17"
     assert single.log_of(0).name == "17_0_log.out"
+
+
+@pytest.mark.parametrize("changes", [{}, {"job": None, "error": "refused"}, {"job": None}])
+@pytest.mark.parametrize("jobs", [{}, {0: Job("FAILED")}, {0: Job("TIMEOUT")}])
+def test_what_another_launcher_has_made_of_a_run_since_counts_more_than_its_old_job(
+    changes: dict[str, object], jobs: dict[int, Job], cluster: Cluster
+) -> None:
+    cluster.submit(time="2026-01-01T00:00:00.000000+00:00", **changes)
+    cluster.jobs = jobs
+    with claimed(cluster.folders[0].path):
+        cluster.folders[0].write_status(RunState.CANCELLED, cause=Cause.CANCELLED, reason="Stopped on request.")
+    known = cluster.observed()
+    assert (known.state, known.cause, known.reason) == (RunState.CANCELLED, Cause.CANCELLED, "Stopped on request.")
+
+
+def test_a_run_that_another_launcher_has_executed_is_submitted_while_its_job_waits(cluster: Cluster) -> None:
+    cluster.submit(time="2026-01-01T00:00:00.000000+00:00")
+    cluster.folders[0].write_status(RunState.CANCELLED, cause=Cause.CANCELLED, reason="Stopped on request.")
+    cluster.jobs = {0: Job("PENDING")}
+    assert cluster.observed().state is RunState.SUBMITTED
+
+
+def test_a_record_that_was_completed_after_it_was_read_is_read_again(cluster: Cluster) -> None:
+    record = cluster.submit(job=None)
+    states = RunStates(cluster.out)
+    assert states.of(cluster.folders[1]).reason == "The launcher died while it submitted it."
+    record.model_copy(update={"job": "17"}).write()
+    cluster.jobs = {0: Job("PENDING")}
+    assert (states.of(cluster.folders[0]).state, states.of(cluster.folders[0]).job) == (RunState.SUBMITTED, "17_0")
+
+
+def test_where_there_are_no_locks_runs_are_submitted_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, kind: int) -> None:
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    number = errno.ENOSYS
+    with submitting(tmp_path):
+        assert not is_submitting(tmp_path)
+    number = errno.EACCES
+    with pytest.raises(UserError, match="cannot be locked: refused"), submitting(tmp_path):
+        pass

@@ -84,6 +84,7 @@ class StopsAt(StopSignal):
         (StopCause.CANCELLED, RunState.CANCELLED, Cause.CANCELLED),
         (StopCause.SCHEDULER, RunState.KILLED, Cause.KILLED),
         (StopCause.LAUNCHER_GONE, RunState.KILLED, Cause.KILLED),
+        (StopCause.OUTDONE, RunState.CANCELLED, Cause.STOPPED_EARLY),
     ],
 )
 def test_how_a_run_was_stopped_is_recorded(
@@ -98,7 +99,8 @@ def test_how_a_run_was_stopped_is_recorded(
     assert execute(folder, placement, StopsAt(4, cause)) is state
     status = folder.read_status()
     assert (status["state"], status["cause"]) == (state, recorded)
-    assert "(SIGUSR2); it is saved" in status["reason"]
+    then = "the tuning does not go on with it." if cause is StopCause.OUTDONE else "it is saved"
+    assert f"(SIGUSR2); {then}" in status["reason"]
     assert status["steps"] == 14
     assert {"host", "device", "step", "epoch", "phase"} <= set(status)
     assert folder.checkpoint.exists()

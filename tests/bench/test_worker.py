@@ -11,6 +11,7 @@ import torch
 from augbench.bench import clock
 from augbench.bench.catalogues import methods
 from augbench.bench.claim import BusyError
+from augbench.bench.errors import UserError
 from augbench.bench.law import COORDINATES
 from augbench.bench.method import Method
 from augbench.bench.placement import Placement
@@ -298,3 +299,12 @@ def test_nothing_is_compared_where_nothing_was_planted(
     assert record is not None
     assert record.planted is None
     assert record.recovery == {}
+
+
+def test_a_log_that_cannot_be_written_is_a_clear_error(
+    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+) -> None:
+    folder = make_folder(make_spec())
+    folder.log.mkdir()
+    with pytest.raises(UserError, match=r"log\.txt cannot be written: Is a directory"):
+        execute(folder, placement, stop)

@@ -131,3 +131,10 @@ def test_a_second_terminal_stops_a_launch_and_the_same_command_goes_on(
     assert "Cancelled with `augbench cancel`; it is saved" in going.read_status()["reason"]
     assert going.read_status()["step"] > 0
     assert "3 cancelled" in augbench("status", "--out", tmp_path / "out")[1]
+
+
+def test_a_damaged_result_holds_up_the_cancelling_of_no_other(plant: Any, taken: list[str]) -> None:
+    damaged, going = plant.running(), plant.running()
+    (damaged.path / "result.json").write_text("{")
+    assert cancelling.cancel([damaged, going], plant.out) == [going]
+    assert going.cancel_request.exists()

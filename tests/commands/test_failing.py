@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import typer
 
+from augbench.bench.causes import Cause
 from augbench.bench.commands import failing
 from augbench.bench.files import write_json
 from augbench.bench.launchers.launcher import Order
@@ -220,3 +221,30 @@ def test_the_folder_of_the_runs_itself_will_do(failed: Any, augbench: CommandLin
     code, text, _ = augbench("failures", "--out", failed.out / "runs")
     assert code == 0
     assert f"augbench retry --out {failed.out} --cause" in text
+
+
+def test_what_a_tuning_has_stopped_is_told_apart_and_left_alone(
+    plant: Any, augbench: CommandLine, placed: list[PlannedRun]
+) -> None:
+    early = plant.ended(RunState.CANCELLED, cause=Cause.STOPPED_EARLY, reason="Other values did better.")
+    killed = plant.ended(RunState.KILLED, cause=Cause.KILLED)
+    text = augbench("failures", "--out", plant.out)[1]
+    assert "stopped early: 1 run\n" in text
+    assert "Somebody stopped it" not in text
+    assert augbench("retry", "--all", "--out", plant.out)[0] == 0
+    assert [run.folder for run in placed] == [killed]
+    assert augbench("retry", "--cause", "stopped early", "--out", plant.out)[0] == 0
+    assert [run.folder for run in placed] == [killed, early]
+
+
+def test_where_all_folders_are_damaged_a_name_is_refused(plant: Any, augbench: CommandLine) -> None:
+    (plant.done().path / "spec.json").write_text("{")
+    code, _, errors = augbench("retry", "scale", "--out", plant.out)
+    assert code == 2
+    assert "There is no run 'scale'." in errors
+
+
+def test_nothing_in_an_error_is_obeyed(failed: Any, augbench: CommandLine) -> None:
+    errors = augbench("logs", "\x1b[31mred", "--out", failed.out)[2]
+    assert "\x1b" not in errors
+    assert "red" in errors

@@ -166,9 +166,10 @@ def test_ctrl_c_ends_watching_and_nothing_else(
     assert going.state() is RunState.RUNNING
 
 
-def test_watch_refuses_to_look_without_a_pause(plant: Any, augbench: CommandLine) -> None:
+@pytest.mark.parametrize("seconds", ["0", "nan", "inf"])
+def test_watch_refuses_to_look_without_a_pause_or_never_again(seconds: str, plant: Any, augbench: CommandLine) -> None:
     plant.running()
-    assert "--every must be at least 0.1" in augbench("watch", "--out", plant.out, "--every", "0")[2]
+    assert "--every must be from 0.1 to 86,400" in augbench("watch", "--out", plant.out, "--every", seconds)[2]
 
 
 def test_logs_shows_log_job_and_failure(plant: Any, augbench: CommandLine) -> None:

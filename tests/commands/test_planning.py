@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from augbench.bench import calibration
+from augbench.bench.commands.planning import _short_sum
+from augbench.bench.estimates import Hours
 from augbench.bench.files import write_json
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
@@ -188,6 +190,7 @@ def test_all_methods_with_jobs_that_are_too_long_are_named(
             5.0,
             "its search of 5 h is not saved half-way, but fits; it is saved, requeued and goes on about once",
         ),
+        ("04:00:00", 1e-4, "9 h, longer than its limit of 4 h: it is saved"),  # nothing was searched for
         ("04:00:00", 0.0, "9 h, longer than its limit of 4 h: it is saved, requeued and goes on about 2 times."),
     ],
 )
@@ -302,3 +305,8 @@ def test_mistakes_are_explained(suite: Path, augbench: CommandLine, tmp_path: Pa
     code, _, errors = augbench("plan", suite, "--out", tmp_path)
     assert code == 2
     assert "calibration.json is damaged. Delete it" in errors.replace("\n", " ")
+
+
+def test_hours_of_different_devices_are_not_added_up() -> None:
+    assert _short_sum(Hours({"GPU x": 1.0, "GPU y": 2.0}, 3, 1)) == "1 on GPU x + 2 on GPU y + 1 run of unknown cost"
+    assert [_short_sum(Hours({}, 0, 2)), _short_sum(Hours({}, 0, 0))] == ["2 runs of unknown cost", "0"]

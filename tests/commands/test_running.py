@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from augbench.bench import run_states
+from augbench.bench.commands.running import stopped_by_signals
 from augbench.bench.launchers.launcher import Activity, Order
 from augbench.bench.launchers.local import Local
 from augbench.bench.plan import PlannedRun
@@ -226,3 +228,16 @@ def test_a_failure_stops_the_others_only_if_that_is_wanted(
         assert states == [RunState.FAILED, RunState.PLANNED, RunState.PLANNED, RunState.PLANNED]
     else:
         assert states == [RunState.DONE, RunState.DONE, RunState.FAILED, RunState.FAILED]
+
+
+def test_a_command_that_was_given_with_nohup_outlives_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopped_by_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        with pytest.raises(KeyboardInterrupt), stopped_by_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)

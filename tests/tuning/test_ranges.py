@@ -67,6 +67,7 @@ def test_whole_numbers_over_orders_of_magnitude_stay_in_their_range(share: float
         (0.5, {"low": 0, "high": 1, "log": True}, "cannot begin at 0"),
         (2.0, {"low": 0, "high": 1}, "2.0 is not among"),
         ("d", {"choices": ("a", "b")}, "'d' is not among"),
+        ("a", {"choices": ("a", None)}, "None can be tried only"),
     ],
 )
 def test_a_range_that_makes_no_sense_is_refused_where_it_is_declared(

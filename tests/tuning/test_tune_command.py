@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from augbench.bench.commands.tuning import _table
 from augbench.bench.suite import load_suite
+from augbench.bench.tuning.outcome import outcome_of
 from augbench.bench.tuning.tuning import Tuning, base_of_suite
 
 CommandLine = Callable[..., tuple[int, str, str]]
@@ -186,3 +188,14 @@ def test_the_commands_of_the_page_work(
     table = (place / "tuned" / "tables" / "comparison.md").read_text()
     assert "Tuning (h)" in table
     assert "scale on mnist5k (size=14) with 2 trials (random)" in table
+
+
+def test_hours_of_different_devices_are_not_added_up(tuning: Tuning, make_trial: Callable[..., Any]) -> None:
+    outcome = outcome_of(make_trial(0, 0.5, values=tuning.initial, seconds={"one": 3599.0, "other": 7199.0}))
+    cells = [list(column.cells) for column in _table(tuning, [outcome]).columns if column.header == "hours"]
+    assert cells == [["1 + 2"]]
+
+
+def test_a_random_search_does_without_optuna(ray_is_there: None) -> None:
+    code = "import sys; sys.modules['optuna'] = None; import augbench.bench.tuning.ray_tuning"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)

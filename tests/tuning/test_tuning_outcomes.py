@@ -2,22 +2,37 @@
 
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
+from augbench.bench.commands import running
+from augbench.bench.commands.options import make_order
 from augbench.bench.errors import UserError
-from augbench.bench.plan import make_plan
+from augbench.bench.estimates import cost_to_confirm
+from augbench.bench.launchers.launcher import Order
+from augbench.bench.plan import PlannedRun, make_plan
+from augbench.bench.profile import Profile
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
 from augbench.bench.suite import load_suite, parse_suite
 from augbench.bench.tuning.cost import TuningCost
+from augbench.bench.tuning.driving import waiting
 from augbench.bench.tuning.outcome import TrialState, is_stopped, outcome_of, ranked, settle, stop_early
 from augbench.bench.tuning.recording import record_tuning
-from augbench.bench.tuning.results import best_of, check_not_another, cost_of, suite_text, write_record, write_suite
+from augbench.bench.tuning.results import (
+    begin_record,
+    best_of,
+    check_not_another,
+    cost_of,
+    suite_text,
+    write_record,
+    write_suite,
+)
 from augbench.bench.tuning.tuning import Trial, Tuning
 
 MakeTrial = Callable[..., Trial]
@@ -172,6 +187,26 @@ def test_the_cost_is_written_into_the_folders_of_runs_also_of_those_that_were_do
     kept = json.loads((folder.path / "tuning.json").read_text())
     assert kept == {"trials": 3, "search": "random", "seconds": {"cpu one": 33.0}, "image_passes": 3300}
     assert not (out / "runs" / second.folder_name).exists()
+    folder.write_status(RunState.FAILED)
+    folder.forget_failure()  # as `augbench retry` does, which knows of no suite
+    assert json.loads((folder.path / "tuning.json").read_text()) == kept
+    assert folder.state() is RunState.PLANNED
+
+
+def test_the_cost_is_written_also_where_the_launch_was_broken_off(
+    tuning: Tuning, make_trial: MakeTrial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tuning, make_trial, tmp_path)
+    suite, out = load_suite(str(tmp_path / "best.toml")), tmp_path / "tuned"
+
+    def broken_off(runs: Sequence[PlannedRun], order: Order, **_: object) -> None:
+        runs[0].folder.write_spec(runs[0].spec)
+        raise typer.Exit(130)
+
+    monkeypatch.setattr(running, "place", broken_off)
+    with pytest.raises(typer.Exit):
+        running.execute(suite, make_order(out), retry_failed=False)
+    assert len(list((out / "runs").glob("*/tuning.json"))) == 1
 
 
 def test_a_folder_holds_one_tuning_whose_cost_is_never_forgotten(
@@ -190,3 +225,37 @@ def test_a_folder_holds_one_tuning_whose_cost_is_never_forgotten(
     (tmp_path / "tuning.json").write_text("{")
     with pytest.raises(UserError, match=r"tuning\.json is damaged"):
         check_not_another(tuning, tmp_path)
+
+
+def test_what_is_tuned_is_said_before_the_first_trial(tuning: Tuning, make_trial: MakeTrial, tmp_path: Path) -> None:
+    out = tmp_path / "new"
+    begin_record(tuning, out)  # and then Ctrl-C
+    with pytest.raises(UserError, match="search was 'random', is 'asha' now"):
+        check_not_another(replace(tuning, search="asha"), out)
+    outcome = outcome_of(make_trial(0, 0.5))
+    write_record(tuning, [outcome], out)
+    begin_record(replace(tuning, trials=9), out)
+    kept = json.loads((out / "tuning.json").read_text())
+    assert (kept["trials"], len(kept["outcomes"])) == (9, 1)
+    with pytest.raises(UserError, match="holds a tuning of 9 trials"):
+        check_not_another(tuning, out)
+
+
+def test_what_is_left_costs_what_the_first_run_has_cost(tuning: Tuning, make_trial: MakeTrial, tmp_path: Path) -> None:
+    assert cost_to_confirm(waiting(tuning, tmp_path), tmp_path, Profile(), "cpu one").unknown == 4
+    make_trial(0, 0.5, values=tuning.initial, seconds={"cpu one": 3599.0})
+    left = waiting(tuning, tmp_path)
+    assert cost_to_confirm(left, tmp_path, Profile(), "cpu one").by_device == {"cpu one": 3.0}
+
+
+def test_of_a_trial_that_failed_or_was_stopped_no_other_run_is_left(
+    tuning: Tuning, make_trial: MakeTrial, tmp_path: Path
+) -> None:
+    twice = replace(tuning, repeats=2)
+    assert len(waiting(twice, tmp_path)) == 8
+    make_trial(0, 0.5)
+    make_trial(1, 0.5, state=RunState.FAILED)
+    make_trial(2, 0.5, state=RunState.CANCELLED, early=True)
+    make_trial(3, 0.5, state=RunState.KILLED)
+    assert len(waiting(twice, tmp_path)) == 3  # one of the first, both of the last
+    assert len(waiting(twice, tmp_path, retry_failed=True)) == 5
