@@ -34,6 +34,12 @@ MakeSpec = Callable[..., RunSpec]
 CommandLine = Callable[..., tuple[int, str, str]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take long, so that at the end no process waits for another one."""
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     """Give every test the same number of threads, on which floating-point sums depend."""
