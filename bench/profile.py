@@ -1,16 +1,14 @@
 """A profile: how runs are placed on one's machines. Read from TOML; never part of a run's identity."""
 
 import re
-import tomllib
 from importlib import resources
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from augbench.bench.catalogues import methods
-from augbench.bench.errors import UserError, one_of
 from augbench.bench.spec import validated
+from augbench.bench.toml_files import built_in_texts, find_text, parse_toml
 
 TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)")
 PROFILE_VARIABLE = "AUGBENCH_PROFILE"
@@ -171,9 +169,7 @@ class Profile(_Strict):
 
 def built_in_profiles() -> dict[str, str]:
     """Texts of the profiles in `slurm/profiles`, by name."""
-    folder = resources.files("augbench.slurm") / "profiles"
-    files = [file for file in folder.iterdir() if file.name.endswith(".toml")]
-    return {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in sorted(files, key=lambda f: f.name)}
+    return built_in_texts(resources.files("augbench.slurm") / "profiles")
 
 
 def load_profile(name_or_path: str | None) -> Profile:
@@ -184,19 +180,7 @@ def load_profile(name_or_path: str | None) -> Profile:
     """
     if name_or_path is None:
         return Profile()
-    texts = built_in_profiles()
-    if name_or_path in texts:
-        return parse_profile(texts[name_or_path], f"profile {name_or_path!r}")
-    path = Path(name_or_path)
-    if path.suffix != ".toml":
-        raise UserError(one_of("profile", name_or_path, texts) + " The path of a .toml file is valid too.")
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"The profile {path} cannot be read: {error}. Give the path of a .toml file or one of: {', '.join(texts)}."
-        ) from None
-    return parse_profile(text, f"profile {path}")
+    return parse_profile(*find_text("profile", name_or_path, built_in_profiles()))
 
 
 def parse_profile(text: str, where: str) -> Profile:
@@ -205,10 +189,4 @@ def parse_profile(text: str, where: str) -> Profile:
     Raises:
         UserError: If it is no TOML, or a key or value is wrong.
     """
-    try:
-        values = tomllib.loads(text)
-    except ValueError as error:
-        raise UserError(
-            f"The {where} is not valid TOML: {error}. `augbench list profiles example` prints one to copy."
-        ) from None
-    return validated(Profile, values, where)
+    return validated(Profile, parse_toml(text, where, "augbench list profiles example"), where)

@@ -6,7 +6,7 @@ dies. Tune keeps no checkpoints here and its files say nothing about a run, sinc
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -251,20 +251,33 @@ def place(tasks: Sequence[Task], folder: Path, failures: int, progress: Progress
         failures: How often a trial whose worker or node has died is placed again.
         progress: Kept up to date.
     """
-    trainable = tune.with_resources(
-        run_trial, lambda config: tune.PlacementGroupFactory([Task(**config["run"]).bundle()])
-    )
     tuner = tune.Tuner(
-        trainable,
+        with_resources_of_its_run(run_trial),
         param_space={"run": tune.grid_search([asdict(task) for task in tasks])},
         tune_config=tune.TuneConfig(trial_dirname_creator=lambda trial: str(trial.trial_id)),
-        run_config=tune.RunConfig(
-            name=folder.name,
-            storage_path=str(folder.parent),
-            failure_config=tune.FailureConfig(max_failures=failures),
-            callbacks=[Observer(progress)],
-            stop=UntilStopped(progress),
-            verbose=0,
-        ),
+        run_config=run_config(folder, failures, progress),
     )
     tuner.fit()
+
+
+def with_resources_of_its_run(trainable: Callable[[dict[str, Any]], Any]) -> Any:
+    """Have each trial given what the run in its configuration needs."""
+    return tune.with_resources(trainable, lambda config: tune.PlacementGroupFactory([Task(**config["run"]).bundle()]))
+
+
+def run_config(folder: Path, failures: int, progress: Progress) -> tune.RunConfig:
+    """Configure Tune: where its files go, how often a trial is placed again, and how all are stopped.
+
+    Args:
+        folder: Where Tune writes its files.
+        failures: How often a trial whose worker or node has died is placed again.
+        progress: Kept up to date.
+    """
+    return tune.RunConfig(
+        name=folder.name,
+        storage_path=str(folder.parent),
+        failure_config=tune.FailureConfig(max_failures=failures),
+        callbacks=[Observer(progress)],
+        stop=UntilStopped(progress),
+        verbose=0,
+    )

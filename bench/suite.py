@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Iterator
 from importlib import resources
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
@@ -12,6 +11,7 @@ from augbench.bench.budgets import Level, LevelName, budgets
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import Budget, Protocol
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component, validated
+from augbench.bench.toml_files import built_in_texts, find_text, parse_toml
 from augbench.bench.tuning.cost import TuningCost
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -195,9 +195,7 @@ class Suite(_Strict):
 
 def built_in_suites() -> dict[str, str]:
     """Texts of the suites that come with the package, by name."""
-    folder = resources.files("augbench.bench") / "suites"
-    files = [file for file in folder.iterdir() if file.name.endswith(".toml")]
-    return {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in sorted(files, key=lambda f: f.name)}
+    return built_in_texts(resources.files("augbench.bench") / "suites")
 
 
 def load_suite(name_or_path: str) -> Suite:
@@ -206,19 +204,7 @@ def load_suite(name_or_path: str) -> Suite:
     Raises:
         UserError: If there is none, it is no TOML, or a key or value is wrong.
     """
-    texts = built_in_suites()
-    if name_or_path in texts:
-        return parse_suite(texts[name_or_path], f"built-in suite {name_or_path!r}")
-    path = Path(name_or_path)
-    if path.suffix != ".toml":
-        raise UserError(one_of("suite", name_or_path, texts) + " The path of a .toml file is valid too.")
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"The suite {path} cannot be read: {error}. Give the path of a .toml file or one of: {', '.join(texts)}."
-        ) from None
-    return parse_suite(text, str(path))
+    return parse_suite(*find_text("suite", name_or_path, built_in_suites()))
 
 
 def parse_suite(text: str, where: str) -> Suite:
@@ -227,10 +213,4 @@ def parse_suite(text: str, where: str) -> Suite:
     Raises:
         UserError: If it is no TOML, or a key or value is wrong.
     """
-    try:
-        values = tomllib.loads(text)
-    except ValueError as error:  # also what Python says of a number with thousands of digits
-        raise UserError(
-            f"{where} is not valid TOML: {error}. `augbench list suites demo` prints one to copy."
-        ) from None
-    return validated(Suite, values, where)
+    return validated(Suite, parse_toml(text, where, "augbench list suites demo"), where)

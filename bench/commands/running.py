@@ -155,7 +155,8 @@ def _to_do(planned: Plan, order: Order, *, retry_failed: bool) -> tuple[PlannedR
         reason = RunStates(order.out).of(unknown[0].folder).reason
         raise UserError(
             f"The state of {runs_in_words(len(unknown))} in {order.out} is not known, so they might be placed twice. "
-            f"{unknown[0].folder.path.name}: {reason}"
+            f"{unknown[0].folder.path.name}: {reason.rstrip('.')}. If that cluster is gone for good, delete "
+            f"{order.out / 'submissions'} and give the same command again."
         )
     # a launcher that waits takes its turn with whoever executes them now
     waits = launchers().get(order.profile.launcher).waits

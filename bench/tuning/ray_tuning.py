@@ -18,7 +18,7 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 from augbench.bench.errors import UserError
 from augbench.bench.randomness import derived_seed
 from augbench.bench.ranges import Range
-from augbench.bench.ray_trials import Observer, Progress, StopFile, Task, UntilStopped, execute_task
+from augbench.bench.ray_trials import Progress, StopFile, Task, execute_task, run_config, with_resources_of_its_run
 from augbench.bench.run_folder import RunFolder
 from augbench.bench.spec import Settings
 from augbench.bench.stopping import StopCause
@@ -225,12 +225,9 @@ def run_trials(tuning: Tuning, out: Path, begin: Begin, folder: Path, failures: 
         failures: How often a trial whose worker or node has died is placed again.
         progress: Kept up to date.
     """
-    trainable = tune.with_resources(
-        try_values, lambda config: tune.PlacementGroupFactory([Task(**config["run"]).bundle()])
-    )
     epochs = tuning.base.budget.epochs
     tuner = tune.Tuner(
-        trainable,
+        with_resources_of_its_run(try_values),
         tune_config=tune.TuneConfig(
             metric=METRIC,
             mode="max",
@@ -239,13 +236,6 @@ def run_trials(tuning: Tuning, out: Path, begin: Begin, folder: Path, failures: 
             num_samples=tuning.trials,
             trial_dirname_creator=lambda trial: str(trial.trial_id),
         ),
-        run_config=tune.RunConfig(
-            name=folder.name,
-            storage_path=str(folder.parent),
-            failure_config=tune.FailureConfig(max_failures=failures),
-            callbacks=[Observer(progress)],
-            stop=UntilStopped(progress),
-            verbose=0,
-        ),
+        run_config=run_config(folder, failures, progress),
     )
     tuner.fit()
