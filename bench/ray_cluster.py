@@ -84,8 +84,8 @@ def require_ray(settings: RaySettings) -> ModuleType:
             import ray.tune
     except ImportError as error:
         raise UserError(
-            f"The launcher ray needs Ray Tune, which cannot be imported here ({error}). Install it with "
-            "`pip install 'augbench[ray]'`, or choose another one: see `augbench list launchers`."
+            f"This needs Ray Tune, which cannot be imported here ({error}). Install it with "
+            "`pip install 'augbench[ray]'`; `augbench run` does without it by other launchers."
         ) from None
     return ray
 
