@@ -8,7 +8,6 @@ finds a newer claim than its own writes nothing any more.
 """
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -25,13 +24,13 @@ from typing import Any
 
 from augbench.bench.errors import CannotGoOnError
 from augbench.bench.files import read_json, write_json
+from augbench.bench.locks import try_lock
 
 HEARTBEAT_SECONDS = 10.0
 STALE_SECONDS = 60.0
 LAUNCHER_VARIABLE = "AUGBENCH_LAUNCHER"
 JOB_VARIABLE = "AUGBENCH_JOB"
 NAME = re.compile(r"claim-(\d+)\.json")
-NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # what flock says where the file system has no locks
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -114,29 +113,13 @@ def is_alive(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        locks = _lock(descriptor, fcntl.LOCK_SH)
+        locks = try_lock(descriptor, fcntl.LOCK_SH)
     except BlockingIOError:
         return True
     finally:
         os.close(descriptor)
     claim = last_claim(folder)
     return claim is not None and claim.may_live(locks=locks)
-
-
-def _lock(descriptor: int, kind: int) -> bool:
-    """Lock a file that nobody else has locked, and tell whether its file system has locks at all.
-
-    Raises:
-        BlockingIOError: If another process holds it.
-        OSError: If it cannot be locked for another reason.
-    """
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        return False
-    return True
 
 
 def this_machine() -> str:
@@ -211,7 +194,7 @@ def unowned(folder: Path) -> Iterator[Claim | None]:
         raise _cannot_own(folder, error) from None
     try:
         try:
-            locks = _lock(descriptor, fcntl.LOCK_EX)
+            locks = try_lock(descriptor, fcntl.LOCK_EX)
             os.utime(descriptor)  # tells what the time is by the clock of the file system
             now = os.fstat(descriptor).st_mtime
         except BlockingIOError:

@@ -1,10 +1,33 @@
 """Locks between processes, which the kernel lets go of when their owner dies."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # what flock says where the file system has no locks
+
+
+def try_lock(descriptor: int, kind: int) -> bool:
+    """Lock a file that nobody else has locked, and tell whether its file system has locks at all.
+
+    Args:
+        descriptor: The open file.
+        kind: `fcntl.LOCK_SH` or `fcntl.LOCK_EX`.
+
+    Raises:
+        BlockingIOError: If another process holds it.
+        OSError: If it cannot be locked for another reason.
+    """
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        return False
+    return True
 
 
 @contextmanager
@@ -37,10 +60,10 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        try_lock(descriptor, fcntl.LOCK_SH)
     except BlockingIOError:
         return True
-    except OSError:  # a file system without locks
+    except OSError:
         return False
     finally:
         os.close(descriptor)

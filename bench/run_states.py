@@ -13,6 +13,7 @@ from augbench.bench.slurm_jobs.queue import STATES, Job, Jobs, ask_slurm
 from augbench.bench.submissions import Submission, is_submitting, read_submission, read_submissions
 
 SETTLED = (RunState.DONE, RunState.RUNNING, RunState.FAILED)
+SILENT = (RunState.DONE, RunState.PLANNED)  # states of which a record has nothing to say
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,17 @@ class RunStates:
         submission, index = self._last.get(folder.path.name, (None, 0))
         is_cancelled = state is RunState.CANCELLED and folder.cancel_request.exists()  # whatever its job does yet
         if submission is None or state in SETTLED or is_cancelled:
-            return _from_folder(folder, state, submission, index)
+            status = {} if state in SILENT else folder.read_status()
+            return _from_status(status, state, submission, index)
         return self._submitted(folder, state, submission, index)
 
     def _submitted(self, folder: RunFolder, state: RunState, submission: Submission, index: int) -> Observed:
         submission, refused = _outcome(submission)
-        own = _from_folder(folder, state, submission, index)
-        begun = _has_begun(own, folder)
+        status = folder.read_status()
+        own = _from_status(status, state, submission, index)
+        begun = _has_begun(own, status, folder)
         # by a launcher of another kind, whose record is newer than whatever became of the job
-        elsewhere = not begun and str(folder.read_status().get("time", "")) > submission.time
+        elsewhere = not begun and str(status.get("time", "")) > submission.time
         if refused:
             return own if elsewhere else _never(own, refused)
         if isinstance(self._slurm, SlurmError):
@@ -126,11 +129,10 @@ def _never(own: Observed, reason: str) -> Observed:
     return Observed(RunState.NEVER_STARTED, reason, Cause.NEVER_STARTED, own.job, submission=own.submission)
 
 
-def _from_folder(folder: RunFolder, state: RunState, submission: Submission | None, index: int) -> Observed:
+def _from_status(status: dict[str, Any], state: RunState, submission: Submission | None, index: int) -> Observed:
     job = submission.job_of(index) if submission is not None else None
-    if state in (RunState.DONE, RunState.PLANNED):
+    if state in SILENT:
         return Observed(state, job=job, submission=submission)
-    status = folder.read_status()
     if state is RunState.CANCELLED and status.get("state") != state:  # what is recorded is of an earlier attempt
         reason = "Cancelled with `augbench cancel` before it began or went on."
         return Observed(state, reason, Cause.CANCELLED, job, submission=submission)
@@ -158,8 +160,8 @@ def _cause(state: RunState, status: dict[str, Any]) -> Cause | None:
     return by_state.get(state)
 
 
-def _has_begun(own: Observed, folder: RunFolder) -> bool:
+def _has_begun(own: Observed, status: dict[str, Any], folder: RunFolder) -> bool:
     """Whether its last job has got as far as its folder."""
     claim = last_claim(folder.path)
-    jobs = (claim.owner.get("job") if claim is not None else None, folder.read_status().get("job"))
+    jobs = (claim.owner.get("job") if claim is not None else None, status.get("job"))
     return own.job is not None and own.job in jobs

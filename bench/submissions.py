@@ -15,10 +15,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from augbench.bench.claim import NO_LOCKS
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import make_folder, read_json, write_json
-from augbench.bench.locks import exclusive, is_held
+from augbench.bench.locks import NO_LOCKS, exclusive, is_held
 
 RECORD = "submission.json"
 LOCK = ".lock"

@@ -16,6 +16,7 @@ from augbench.bench.commands.options import (
     DEFAULT_OUT,
     AllowChangedCode,
     Data,
+    DryRun,
     FailFast,
     LaunchDevice,
     LauncherName,
@@ -162,7 +163,7 @@ def retry(
     data: Data = DEFAULT_DATA,
     fail_fast: FailFast = False,
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be placed where, and do nothing.")] = False,
+    dry_run: DryRun = False,
     allow_changed_code: AllowChangedCode = False,
 ) -> None:
     """Place runs again that have ended without a result: failed ones anew, others from where they were."""

@@ -37,6 +37,7 @@ LauncherName = Annotated[
 ]
 FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop all runs when the first one fails.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, whatever it costs.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be placed where, and do nothing.")]
 AllowChangedCode = Annotated[
     bool, typer.Option("--allow-changed-code", help="Let runs that wait in a queue take whatever code is there then.")
 ]

@@ -19,6 +19,7 @@ from augbench.bench.commands.options import (
     DEFAULT_OUT,
     AllowChangedCode,
     Data,
+    DryRun,
     FailFast,
     LaunchDevice,
     LauncherName,
@@ -67,7 +68,7 @@ def run(
     retry_failed: RetryFailed = False,
     fail_fast: FailFast = False,
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be placed where, and do nothing.")] = False,
+    dry_run: DryRun = False,
     allow_changed_code: AllowChangedCode = False,
 ) -> None:
     """Execute every run of a suite that has no result yet; the same command again goes on where it was."""

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -73,13 +73,12 @@ class Lab:
                 f"`python -m augbench.slurm.lab down {self.layout.folder}`, or choose another folder."
             )
         make_folder(self.layout.folder)
-        try:
+        with ExitStack() as unless_it_starts:
+            unless_it_starts.callback(self.stop)
             with exclusive(Path(tempfile.gettempdir()) / f"augbench-lab-{os.getuid()}.lock", lambda: None):
                 self._start_daemons()
             self._wait_for_nodes(self.shape.node_names)
-        except BaseException:
-            self.stop()
-            raise
+            unless_it_starts.pop_all()
 
     def _start_daemons(self) -> None:
         base = port_base(self.shape, self._wanted_base)
