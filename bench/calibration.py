@@ -204,16 +204,23 @@ def doubled(work: Callable[[int], object], most: int, long: float, now: Clock) -
         now: The clock.
 
     Returns:
-        The last number of images, and the seconds that it took.
+        The last number of images, and the seconds that it took, the shorter of two times.
     """
     images = min(FEWEST, most)
     while True:
-        start = now()
-        work(images)
-        taken = now() - start
+        # At first there is work that is done only once, so what ends the doubling is timed a second time.
+        taken = _seconds_of(work, images, now)
+        last = images >= most or taken > long
+        taken = min(taken, _seconds_of(work, images, now)) if last else taken
         if images >= most or taken > long:
             return images, taken
         images = min(2 * images, most)
+
+
+def _seconds_of(work: Callable[[int], object], images: int, now: Clock) -> float:
+    start = now()
+    work(images)
+    return now() - start
 
 
 def repeated(work: Callable[[], object], now: Clock) -> list[float]:

@@ -47,9 +47,20 @@ def test_work_is_doubled_until_it_takes_long() -> None:
         clock.passes(images / 10)
 
     assert doubled(work, 100, long=1.0, now=clock) == (16, pytest.approx(1.6))
-    assert sizes == [2, 4, 8, 16]
+    assert sizes == [2, 4, 8, 16, 16]
     assert doubled(work, 7, long=1.0, now=clock) == (7, pytest.approx(0.7))
     assert doubled(work, 1, long=1.0, now=clock) == (1, pytest.approx(0.1))
+
+
+def test_work_that_is_done_only_once_does_not_count() -> None:
+    clock, sizes = FakeClock(), list[int]()
+
+    def work(images: int) -> None:
+        clock.passes(images / 10 + (0 if sizes else 5))
+        sizes.append(images)
+
+    assert doubled(work, 100, long=1.0, now=clock) == (16, pytest.approx(1.6))
+    assert sizes == [2, 2, 4, 8, 16, 16]
 
 
 @pytest.mark.parametrize(("each", "times"), [(0.01, 20), (2.5, 3), (100.0, 2)])
@@ -105,7 +116,7 @@ def test_a_batch_that_takes_seconds_is_not_measured_whole(
     monkeypatch.setattr(Trainer, "train_step", slow_step)
     spec = make_spec("none", epochs=2)
     measured = measure(spec, load_dataset(spec.dataset, placement.data), CPU, clock)
-    assert sizes == [2, 4, 8, 8, 8, 8]
+    assert sizes == [2, 4, 8, 8, 8, 8, 8]
     assert clock.seconds < 20
     assert measured.seconds["training"] == pytest.approx(0.3 * 400 * 2)
     assert (measured.steps, measured.whole_batch) == (3, False)
