@@ -1,8 +1,8 @@
 """The run folder: the only place where a run's state lives.
 
-Files: `spec.json`, `status.json`, `metrics.jsonl`, `result.json`, `predictions.npz`, `environment.json`, `log.txt`,
-`checkpoint.pt` while it is unfinished, `model.pt` afterwards, `claim-N.json` for each attempt and `lock` (see
-`claim.py`), and `cancel` where it is to be stopped.
+Files: `spec.json`, `status.json`, `metrics.jsonl`, `result.json`, `predictions.npz`, `examples.npz`,
+`environment.json`, `log.txt`, `checkpoint.pt` while it is unfinished, `model.pt` afterwards, `claim-N.json` for each
+attempt and `lock` (see `claim.py`), and `cancel` where it is to be stopped.
 """
 
 import json
@@ -76,6 +76,11 @@ class RunFolder:
     def model(self) -> Path:
         """Trained network and learned parameters of a finished run."""
         return self.path / "model.pt"
+
+    @property
+    def examples(self) -> Path:
+        """Some training images as they are and as they were augmented in the end."""
+        return self.path / "examples.npz"
 
     @property
     def log(self) -> Path:

@@ -24,6 +24,7 @@ from augbench.bench.dataset import ImageData
 from augbench.bench.environment import choose_device, describe_device, describe_environment
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.evaluation import compare_with_planted, evaluate, summarise
+from augbench.bench.examples import draw_examples, write_examples
 from augbench.bench.files import atomic_write, read_json, read_torch, write_json, write_torch
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 from augbench.bench.placement import Placement
@@ -256,6 +257,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         np.savez_compressed(file, **predictions.arrays())  # type: ignore[arg-type]
     state = {"identity": spec.identity, "network": trainer.network.state_dict()}
     write_torch(folder.model, state | {"method": trainer.method.state_dict()})
+    write_examples(folder, draw_examples(trainer))
     execution.ownership.verify()
     write_json(folder.path / "result.json", result)
     folder.checkpoint.unlink(missing_ok=True)
