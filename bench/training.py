@@ -62,6 +62,7 @@ class Trainer:
         searched: Whether the search phase is over.
         search_images: How many training images the search asked for and a checksum of which; empty without a search.
         rows: One row of numbers for each finished epoch.
+        learned_at_start: Learned numbers before the first step, for the record; empty where they are searched for.
     """
 
     spec: RunSpec
@@ -76,6 +77,7 @@ class Trainer:
     searched: bool = False
     search_images: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
+    learned_at_start: dict[str, float] = field(default_factory=dict)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -260,6 +262,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         augmentation=generator(spec.seed, "augmentation", device),
         cost=Cost(device),
         sums=new_sums(device),
+        learned_at_start={} if method.searches else method.learned(),
     )
 
 

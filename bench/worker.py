@@ -241,6 +241,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "metrics": summarise(predictions, spec.protocol.calibration_bins),
         "rotation_probe": probe,
         "learned": trainer.method.learned(),
+        "learned_at_start": trainer.learned_at_start,
         "seconds": cost.seconds,
         "image_passes": cost.image_passes,
         "code": code,
