@@ -94,13 +94,28 @@ def read_json(path: Path) -> dict[str, Any]:
         ValueError: If the file is missing, truncated or holds something else.
     """
     try:
-        content = json.loads(path.read_bytes())
+        text = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path.name} cannot be read ({error.strerror})") from None
+    return parse_json(text, path.name)
+
+
+def parse_json(text: bytes, name: str) -> dict[str, Any]:
+    """Parse a JSON object.
+
+    Args:
+        text: Content of a file.
+        name: What the file is called in the message of an error.
+
+    Raises:
+        ValueError: If it is truncated or something else.
+    """
+    try:
+        content = json.loads(text)
     except ValueError:
-        raise ValueError(f"{path.name} is no complete JSON") from None
+        raise ValueError(f"{name} is no complete JSON") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{path.name} holds no JSON object")
+        raise ValueError(f"{name} holds no JSON object")
     return content
 
 

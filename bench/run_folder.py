@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -113,20 +113,7 @@ class RunFolder:
         Raises:
             DamagedError: If the file is missing, truncated, foreign, changed by hand or of a newer protocol version.
         """
-        try:
-            content = read_json(self.path / "spec.json")
-            if content["spec"]["protocol_version"] > PROTOCOL_VERSION:
-                raise DamagedError(_newer(self.path, content["spec"]["protocol_version"]))
-            spec = RunSpec.model_validate(content["spec"])
-            if spec.identity != content["identity"]:
-                raise ValueError("its identity does not belong to its specification")
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
-            reason = f"{error.error_count()} wrong fields" if isinstance(error, ValidationError) else str(error)
-            raise DamagedError(
-                f"{self.path} is no complete run folder: {reason}. Move it away or delete it, then give the same "
-                "command again; the other runs are not affected."
-            ) from None
-        return spec
+        return parse_spec(lambda: read_json(self.path / "spec.json"), self.path)
 
     def read_result(self) -> dict[str, Any] | None:
         """Read the result of a finished run, or None.
@@ -277,6 +264,32 @@ class RunFolder:
             file.unlink(missing_ok=True)
 
 
+def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> RunSpec:
+    """Make a specification of what `RunFolder.write_spec` has written.
+
+    Args:
+        content: Reads it; may raise ValueError.
+        place: Where it stands.
+
+    Raises:
+        DamagedError: If it is missing, truncated, foreign, changed by hand or of a newer protocol version.
+    """
+    try:
+        read = content()
+        if read["spec"]["protocol_version"] > PROTOCOL_VERSION:
+            raise DamagedError(_newer(place, read["spec"]["protocol_version"]))
+        spec = RunSpec.model_validate(read["spec"])
+        if spec.identity != read["identity"]:
+            raise ValueError("its identity does not belong to its specification")
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        reason = f"{error.error_count()} wrong fields" if isinstance(error, ValidationError) else str(error)
+        raise DamagedError(
+            f"{place} is no complete run folder: {reason}. Move it away or delete it, then give the same command "
+            "again; the other runs are not affected."
+        ) from None
+    return spec
+
+
 def check_output_folder(out: Path) -> None:
     """Make sure that an output folder, where it exists, can be read by this version.
 
@@ -308,7 +321,7 @@ def mark_output_folder(out: Path) -> None:
         write_json(folder / MARKER, {"protocol_version": PROTOCOL_VERSION})
 
 
-def _newer(path: Path, version: int) -> str:
+def _newer(path: Path | str, version: int) -> str:
     return (
         f"{path} was written under protocol version {version}; this augbench knows versions up to "
         f"{PROTOCOL_VERSION}. Install a newer augbench (`pip install --upgrade augbench`) or choose another folder."

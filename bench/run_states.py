@@ -37,6 +37,16 @@ class Observed:
     submission: Submission | None = None
 
 
+def recorded(status: dict[str, Any], state: RunState) -> Observed:
+    """Tell from a run's folder alone why it has no result.
+
+    Args:
+        status: Its last status; empty if there is none.
+        state: Its state.
+    """
+    return _from_status({} if state in SILENT else status, state, None, 0)
+
+
 class RunStates:
     """States of the runs of an output folder at one moment; Slurm is asked once, and only if it has to be.
 
@@ -141,7 +151,9 @@ def _from_status(status: dict[str, Any], state: RunState, submission: Submission
 
 def _reason(state: RunState, status: dict[str, Any]) -> str:
     if state is RunState.KILLED and "reason" not in status:
-        return f"Its process on {status.get('owner', {}).get('host', 'an unknown machine')} ended without a word."
+        owner = status.get("owner")
+        host = owner.get("host") if isinstance(owner, dict) else None
+        return f"Its process on {host or 'an unknown machine'} ended without a word."
     return str(status.get("reason", ""))
 
 

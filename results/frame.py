@@ -1,67 +1,115 @@
 """From run folders to data frames: one row for each run, and tidy frames of everything measured in them."""
 
-import math
+import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from augbench.bench.clock import PHASES
 from augbench.bench.errors import UserError
-from augbench.bench.law import PlantedLaw, recovery_error
-from augbench.bench.run_folder import DamagedError, RunFolder, RunState, run_folders
-from augbench.bench.spec import RunSpec, brief
-from augbench.bench.tuning.cost import TuningCost
-from augbench.results.labels import RunLabels, label_runs, method_rank, same_run_key
-from augbench.results.record import Record, Result, read_record
+from augbench.bench.examples import Examples, read_examples
+from augbench.bench.law import PlantedLaw
+from augbench.bench.run_folder import RunState
+from augbench.bench.spec import RunSpec
+from augbench.results import rows
+from augbench.results.cache import OutcomesCache
+from augbench.results.labels import RunLabels, label_runs, method_rank
+from augbench.results.outcomes import Outcomes
+from augbench.results.problems import Problem, warnings
+from augbench.results.record import Record
+from augbench.results.rows import KEYS
+from augbench.results.sources.collecting import Collected, collect
 
-KEYS = ("folder", "comparison", "label", "method", "seed")
-"""Columns that every frame has: they say which run a row belongs to."""
+__all__ = ["KEYS", "Runs", "load_runs"]
+
+SECONDS_WORTH_KEEPING = 1.0
+METRICS = ("accuracy", "nll", "brier", "ece", "ece_equal_mass")
 
 
 @dataclass(frozen=True)
 class Runs:
-    """All runs below a folder. Every frame has the columns `KEYS` and keeps the order of `runs`.
+    """All runs of some sources. Every frame has the columns `KEYS` and keeps the order of `runs`.
 
     Attributes:
-        root: The folder that was read.
-        runs: A row for each run folder, ordered by comparison, method and seed. Beside `KEYS`: `identity`, `state`,
-            `dataset`, `dataset_label`, `settings` (of the method, those that differ from their defaults, as text),
-            `network`, `budget`, `protocol`, `device`, `code`, `train_images`,
-            `test_images`; `seconds_<phase>` (NaN for a run that went on on another device) and
-            `image_passes_<phase>` for each of `PHASES`; and the decisions of the protocol that tables and figures
-            quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation` (radians), `maximum_log_scale`,
-            `maximum_shear`. Where a law was planted: `law`, its name; `recovery_error` over all coordinates and
-            `recovery_error_planted` over those that it changes; `law_comparison` and `law_label`, what `comparison`
-            and `label` would be if no law told the data sets apart. Where hyperparameters were tuned: `tuning_trials`,
-            `tuning_search`, `tuning_device` and `tuning_seconds` of all trials together, the same for each seed (NaN
-            for those of several devices). Results are NaN or None for runs that are not done.
+        sources: What was read.
+        runs: A row for each run, ordered by comparison, method and seed. Beside `KEYS`: `identity`; `state`, and of
+            runs without a result `cause` and `reason` in words, else empty; `asked`, the number of different seeds
+            among all runs of the same comparison, finished or not: the N of "n/N"; `source`, where it was read;
+            `method_version`; `settings` (of the method, those that differ from their defaults, as text); `dataset`,
+            `dataset_label`, `dataset_version` and `checksum` of its source files; `split`, what is evaluated;
+            `network`, `network_version`, `budget`, `epochs`, `protocol`, `protocol_version`; `device`, and `on_gpu`,
+            whether that is a GPU, None where it is not known; `host`; `code`, `commit` and `dirty`,
+            whether files differed from it; `train_images`, `test_images`; `seconds_<phase>` (NaN for a run that went
+            on on another device) and `image_passes_<phase>` for each of `PHASES`; and the decisions of
+            the protocol that tables and figures quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation`
+            (radians), `maximum_log_scale`, `maximum_shear`. Where a law was planted: `law`, its name;
+            `recovery_error` over all coordinates and `recovery_error_planted` over those that it changes;
+            `law_comparison` and `law_label`, what `comparison` and `label` would be if no law told the data sets
+            apart. Where hyperparameters were tuned: `tuning_trials`, `tuning_search`, `tuning_device` and
+            `tuning_seconds` of all trials together, the same for each seed (NaN for those of several devices).
+            Results are NaN or None for runs that are not done.
         scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
-        trajectories: Runs × `epoch` (from 1) × `quantity`: `value`. Quantities are `loss`, `accuracy` in [0, 1]
-            and the learned numbers `probability/<block>` and `range/<block>`. Runs under way are in it.
-        learned: Finished runs × `quantity`: `value` at the end of training.
+        learned: Finished runs × `quantity`: `value` at the end of training and at its `start`, NaN where that is not
+            known.
         probe: Finished runs × `degrees`: `accuracy` in [0, 1] on test images turned by so much.
-        reliability: Finished runs × `bin` (from 0): `count`, mean `confidence` and `accuracy`, NaN in empty bins.
         recovery: Finished runs on planted data × `coordinate`: `distance` of the learned law from the planted one,
             and `planted`, whether the law changes the coordinate.
-        damaged: What is wrong with folders that were left out.
-        trials: Number of runs that were left out since they are trials of a tuning: what they have reached on
-            validation images stands beside no result on test images.
+        problems: What was left out, and why.
+        records: What the rows of `runs` are made from.
+        caches: By source, what became of the test images of its runs.
     """
 
-    root: Path
+    sources: tuple[Path, ...]
     runs: pd.DataFrame
     scores: pd.DataFrame
-    trajectories: pd.DataFrame
     learned: pd.DataFrame
     probe: pd.DataFrame
-    reliability: pd.DataFrame
     recovery: pd.DataFrame
-    damaged: tuple[str, ...] = ()
-    trials: int = 0
+    problems: tuple[Problem, ...] = ()
+    records: tuple[Record, ...] = field(default=(), repr=False)
+    caches: Mapping[str, OutcomesCache] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def trajectories(self) -> pd.DataFrame:
+        """Runs × `epoch` (from 1) × `quantity`: `value`; made when it is asked for, runs under way included.
+
+        Quantities are `loss`, `accuracy` in [0, 1] and the learned numbers `probability/<block>` and `range/<block>`.
+
+        Raises:
+            DamagedError: If what was recorded of an epoch cannot be read.
+        """
+        return rows.tidy(self.runs, self._chosen_records(), rows.trajectory, ("epoch", "quantity", "value"))
+
+    @cached_property
+    def reliability(self) -> pd.DataFrame:
+        """Finished runs × `draws` × `bin` (from 0): `count`, mean `confidence` and `accuracy`, NaN in empty bins.
+
+        The repeats of test-time draws are pooled: their images are counted as if they were different ones. Made from
+        the predictions when it is asked for.
+
+        Raises:
+            DamagedError: If predictions are damaged.
+        """
+        columns = ("draws", "bin", "count", "confidence", "accuracy")
+        records = self._chosen_records()
+        outcomes = dict(zip((record.name for record in records), self.outcomes(records), strict=True))
+        for cache in self.caches.values():
+            cache.save()
+        return rows.tidy(self.runs, records, lambda record: rows.reliability(outcomes[record.name]), columns)
+
+    @cached_property
+    def environments(self) -> pd.DataFrame:
+        """Runs × attempts: when, where and with what each was made, as far as it is known.
+
+        Columns are `attempt` (from 1), `host`, `device`, `device_uuid` (of a GPU), `platform`, `python`, `augbench`,
+        `commit`, `dirty`, `command`, `torch`, `torchvision`, `numpy`, all `packages` and `plugins` as text, `threads`,
+        `cores` and `workers`.
+        """
+        return rows.tidy(self.runs, self._chosen_records(), rows.environments, rows.ENVIRONMENT_COLUMNS)
 
     @property
     def states(self) -> dict[str, int]:
@@ -78,6 +126,23 @@ class Runs:
         """Number of runs that are neither done nor failed."""
         return len(self.runs) - self.failed - self.states.get(RunState.DONE, 0)
 
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """What is wrong with run folders that were left out."""
+        return tuple(problem.text for problem in self.problems if problem.kind == "damaged")
+
+    @property
+    def trials(self) -> int:
+        """Number of runs that were left out since they are trials of a tuning.
+
+        What they have reached on validation images stands beside no result on test images.
+        """
+        return sum(problem.kind == "trial of a tuning" for problem in self.problems)
+
+    def warnings(self) -> list[str]:
+        """Say in sentences what is unfinished, left out, or of several versions."""
+        return warnings(self.runs, self.problems)
+
     def finished(self) -> pd.DataFrame:
         """Rows of `runs` that are done.
 
@@ -88,47 +153,180 @@ class Runs:
         if len(done):
             return done
         states = [f"{count} {state}" for state, count in self.states.items()]
-        states += [f"{len(self.damaged)} damaged"] if self.damaged else []
-        total = len(self.runs) + len(self.damaged)
+        damaged = len(self.damaged)
+        states += [f"{damaged} damaged"] if damaged else []
+        given = " and ".join(map(str, self.sources))
+        folder = next((source for source in self.sources if source.is_dir()), "OUT")
         raise UserError(
-            f"None of the {total} runs in {self.root} is finished: {', '.join(states)}. Go on with "
-            f"`augbench run SUITE --out {self.root}`, or make a small comparison with `augbench demo`."
+            f"None of the {len(self.runs) + damaged} runs in {given} is finished: {', '.join(states)}. Go on with "
+            f"`augbench run SUITE --out {folder}`, or make a small comparison with `augbench demo`."
         )
 
+    def correct(self, comparison: str, label: str, draws: int) -> pd.DataFrame:
+        """Tell which test images were classified right.
 
-def load_runs(root: Path, *, skip_damaged: bool = False) -> Runs:
-    """Read every run folder below a folder.
+        Args:
+            comparison: Comparison of the runs.
+            label: Their label.
+            draws: Number of test-time draws, 0 for none.
+
+        Returns:
+            A row for each finished run, indexed by its `seed`, rising, and a column for each test image, from 0: 1
+            where it was classified right, 0 where wrong, between them where repeats of test-time draws differ. Empty
+            where there are no predictions with so many draws.
+
+        Raises:
+            DamagedError: If predictions are damaged.
+            UserError: If the runs were evaluated on different numbers of images.
+        """
+        chosen = (self.runs["comparison"] == comparison) & (self.runs["label"] == label)
+        records = [record for record, of_them in zip(self._chosen_records(), chosen, strict=True) if of_them]
+        seeds = (record.spec.seed for record in records)
+        drawn = {seed: of_run.get(draws) for seed, of_run in zip(seeds, self.outcomes(records), strict=True)}
+        right = {seed: found.right.mean(axis=0) for seed, found in sorted(drawn.items()) if found is not None}
+        images = sorted({len(values) for values in right.values()})
+        if len(images) > 1:
+            raise UserError(
+                f"Runs of {label} on {comparison} were evaluated on {' and '.join(map(str, images))} test images, so "
+                "they cannot be compared image by image. Leave out the runs of the other code."
+            )
+        return pd.DataFrame.from_dict(right, orient="index", dtype=float).rename_axis("seed")
+
+    def examples(self, folder: str) -> Examples | None:
+        """Training images as they are and as a run augmented them in the end.
+
+        Args:
+            folder: The run, as in the column `folder`.
+
+        Returns:
+            The images; None where the run kept none or was read from a file that has none.
+
+        Raises:
+            DamagedError: If they are damaged.
+        """
+        record = self._by_name[folder]
+        return read_examples(record.stored.folder) if record.stored.folder is not None else None
+
+    def table(self) -> pd.DataFrame:
+        """Make the one tidy table for a notebook: runs × `draws`.
+
+        Returns:
+            All columns of `runs`, `draws` (<NA> for a run without a result, which has one row), `accuracy` in [0, 1],
+            `nll` in nats, `brier`, `ece`, `ece_equal_mass`, and for each of them `<metric>_sd_repeats`, the standard
+            deviation over the repeats of test-time draws, NaN without any.
+        """
+        parts = [
+            self.scores.pivot(index=["folder", "draws"], columns="metric", values=values)
+            .reindex(columns=list(METRICS))
+            .astype(float)
+            .add_suffix(suffix)
+            for values, suffix in (("value", ""), ("sd_repeats", "_sd_repeats"))
+        ]
+        wide = pd.concat(parts, axis=1).reset_index()
+        return self.runs.merge(wide, on="folder", how="left").astype({"draws": "Int64"})
+
+    @cached_property
+    def _by_name(self) -> dict[str, Record]:
+        return {record.name: record for record in self.records}
+
+    def _chosen_records(self) -> list[Record]:
+        """Find the record of each row of `runs`, which may be fewer than all since somebody has chosen from them."""
+        return [self._by_name[name] for name in self.runs["folder"]]
+
+    def outcomes(self, records: Sequence[Record]) -> list[Outcomes]:
+        """What became of each test image, for each run; nothing for those that are not done.
+
+        Raises:
+            DamagedError: If predictions are damaged.
+        """
+        caches = [self.caches[record.stored.source] for record in records]
+        found = [
+            cache.of(record) if record.result is not None else {} for cache, record in zip(caches, records, strict=True)
+        ]
+        for cache in set(caches):
+            cache.save(worth=SECONDS_WORTH_KEEPING)
+        return found
+
+
+def load_runs(sources: Path | str | Sequence[Path | str], *, skip_damaged: bool = False, cache: bool = True) -> Runs:
+    """Read every run of one or several sources.
 
     Args:
-        root: What was given to `augbench run` or `augbench demo` as --out.
-        skip_damaged: Leave damaged folders out and list them in `Runs.damaged`.
+        sources: One or several output folders, as given to `augbench run` or `augbench demo` as --out; archives and
+            campaigns that `augbench archive` wrote, which end in .tar.gz and .parquet.
+        skip_damaged: Leave damaged folders out and list them in `Runs.problems`.
+        cache: Keep in the output folder what takes long to read, where it can be written to.
 
     Raises:
-        DamagedError: If a folder is damaged or holds the same run as another one, unless `skip_damaged`.
-        UserError: If there is no such folder, it holds no runs, or only trials of a tuning.
+        DamagedError: If a folder is damaged or holds the same run as another one of the same source, unless
+            `skip_damaged`.
+        UserError: If a source does not exist or cannot be read, holds no runs, or there are only trials of a tuning.
     """
-    everything, damaged = _read_all(run_folders(root), skip_damaged=skip_damaged)
-    records = [record for record in everything if record.spec.protocol.evaluated_on == "test"]
-    if everything and not records:
-        raise UserError(
-            f"{root} holds only trials of a tuning, which are evaluated on validation images and are no results on "
-            "test images. The same `augbench tune` command shows them; run the suite that it has written."
-        )
-    labels = label_runs([record.spec for record in records])
-    ordered = sorted(zip(records, labels, strict=True), key=lambda pair: _order(*pair))
-    without_law = label_runs([_without_law(record.spec) for record, _ in ordered])
-    return Runs(
-        root=root,
-        runs=_frame([_run_row(*pair, bare) for pair, bare in zip(ordered, without_law, strict=True)], _RUN_COLUMNS),
-        scores=_frame(_rows(ordered, _scores), ("draws", "metric", "value", "sd_repeats")),
-        trajectories=_frame(_rows(ordered, _trajectory), ("epoch", "quantity", "value")),
-        learned=_frame(_rows(ordered, _learned), ("quantity", "value")),
-        probe=_frame(_rows(ordered, _probe), ("degrees", "accuracy")),
-        reliability=_frame(_rows(ordered, _reliability), ("bin", "count", "confidence", "accuracy")),
-        recovery=_frame(_rows(ordered, _recovery), ("coordinate", "distance", "planted")),
-        damaged=damaged,
-        trials=len(everything) - len(records),
+    given = [Path(source) for source in ([sources] if isinstance(sources, Path | str) else sources)]
+    if not given:
+        raise UserError("There is nothing to read runs from. Give an output folder, or a file with runs.")
+    with _no_garbage():
+        collected = collect(given, skip_damaged=skip_damaged, cache=cache)
+        if collected.trials and not collected.records:
+            raise UserError(_only_trials(given))
+        return _runs(given, collected)
+
+
+def _only_trials(given: Sequence[Path]) -> str:
+    return (
+        f"{' and '.join(map(str, given))} holds only trials of a tuning, which are evaluated on validation images and "
+        "are no results on test images. The same `augbench tune` command shows them; run the suite that it has written."
     )
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Look for no cycles of garbage meanwhile: with ten thousand records that would take a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
+    """Make the frames."""
+    labels = _labels(collected.records)
+    named = sorted(zip(collected.records, labels, strict=True), key=lambda pair: _order(*pair))
+    records = tuple(record for record, _ in named)
+    bare = _labels_without_law(records)
+    made = [rows.run_row(*pair, law) for pair, law in zip(named, bare, strict=True)]
+    runs = pd.DataFrame(made, columns=[*KEYS, *rows.RUN_COLUMNS])
+    runs["asked"] = runs.groupby("comparison")["seed"].transform("nunique").astype(int)
+    return Runs(
+        sources=tuple(sources),
+        runs=runs,
+        scores=rows.tidy(runs, records, rows.scores, ("draws", "metric", "value", "sd_repeats")),
+        learned=rows.tidy(runs, records, rows.learned, ("quantity", "value", "start")),
+        probe=rows.tidy(runs, records, rows.probe, ("degrees", "accuracy")),
+        recovery=rows.tidy(runs, records, rows.recovery, ("coordinate", "distance", "planted")),
+        problems=tuple(collected.problems),
+        records=records,
+        caches=collected.caches,
+    )
+
+
+def _labels(records: Sequence[Record]) -> list[RunLabels]:
+    """Name runs; those that differ in nothing but their seed have the same names."""
+    specs = {record.kind.text: record.kind.spec for record in records}
+    by_kind = dict(zip(specs, label_runs(list(specs.values())), strict=True))
+    return [by_kind[record.kind.text] for record in records]
+
+
+def _labels_without_law(records: Sequence[Record]) -> list[RunLabels | None]:
+    """Name runs as if no planted law told their data sets apart; None where nothing is planted at all."""
+    if not any(record.result is not None and record.result.planted is not None for record in records):
+        return [None] * len(records)
+    specs = {record.kind.text: _without_law(record.kind.spec) for record in records}
+    by_kind = dict(zip(specs, label_runs(list(specs.values())), strict=True))
+    return [by_kind[record.kind.text] for record in records]
 
 
 def _without_law(spec: RunSpec) -> RunSpec:
@@ -141,144 +339,6 @@ def _without_law(spec: RunSpec) -> RunSpec:
     return spec.model_copy(update={"dataset": dataset.model_copy(update=kept)})
 
 
-def _read_all(folders: Sequence[RunFolder], *, skip_damaged: bool) -> tuple[list[Record], tuple[str, ...]]:
-    records: dict[str, Record] = {}
-    damaged = []
-    for folder in folders:
-        try:
-            record = read_record(folder)
-            _keep(records, record)
-        except DamagedError as error:
-            if not skip_damaged:
-                raise
-            damaged.append(str(error))
-    return list(records.values()), tuple(damaged)
-
-
-def _keep(records: dict[str, Record], record: Record) -> None:
-    """Add a record unless its run is there already: counted twice it would look like another seed."""
-    key = same_run_key(record.spec)
-    if key in records:
-        raise DamagedError(
-            f"{record.folder.path} holds the same run as {records[key].folder.path}. Move one of the two away or "
-            "delete it."
-        )
-    records[key] = record
-
-
 def _order(record: Record, labels: RunLabels) -> tuple[str, int, str, int]:
     method = record.spec.method.name
     return labels.comparison, method_rank(method), labels.label, record.spec.seed
-
-
-_RESULT_COLUMNS = (
-    *("device", "code", "train_images", "test_images"),
-    *(f"seconds_{phase}" for phase in PHASES),
-    *(f"image_passes_{phase}" for phase in PHASES),
-)
-_PROTOCOL_COLUMNS = (
-    *("calibration_bins", "test_time_repeats"),
-    *("maximum_rotation", "maximum_log_scale", "maximum_shear"),
-)
-_PLANTED_COLUMNS = ("law", "recovery_error", "recovery_error_planted", "law_comparison", "law_label")
-_TUNING_COLUMNS = ("tuning_trials", "tuning_search", "tuning_device", "tuning_seconds")
-_RUN_COLUMNS = (
-    *("identity", "state", "dataset", "dataset_label", "settings", "network", "budget", "protocol"),
-    *_RESULT_COLUMNS,
-    *_PROTOCOL_COLUMNS,
-    *_PLANTED_COLUMNS,
-    *_TUNING_COLUMNS,
-)
-
-
-def _frame(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Build a frame that has its columns even without rows."""
-    return pd.DataFrame(rows, columns=[*KEYS, *columns])
-
-
-def _keys(record: Record, labels: RunLabels) -> dict[str, Any]:
-    name, spec = record.folder.path.name, record.spec
-    return dict(zip(KEYS, (name, labels.comparison, labels.label, spec.method.name, spec.seed), strict=True))
-
-
-def _run_row(record: Record, labels: RunLabels, without_law: RunLabels) -> dict[str, Any]:
-    spec = record.spec
-    row = _keys(record, labels) | {"identity": spec.identity, "state": record.state.value, "dataset": spec.dataset.name}
-    row |= {"dataset_label": labels.dataset, "network": labels.network}
-    row |= {"settings": ", ".join(f"{key}={brief(value)}" for key, value in sorted(spec.method.settings.items()))}
-    row |= {"budget": labels.budget, "protocol": labels.protocol}
-    row |= {column: getattr(spec.protocol, column) for column in _PROTOCOL_COLUMNS}
-    if record.tuning is not None:
-        row |= _tuning(record.tuning)
-    result = record.result
-    if result is not None:
-        row |= {"device": " + ".join(result.seconds), "code": result.code.label}
-        row |= {"train_images": result.train_images, "test_images": result.test_images}
-        # seconds of different devices are never added up
-        seconds = next(iter(result.seconds.values())) if len(result.seconds) == 1 else {}
-        row |= {f"seconds_{phase}": seconds.get(phase, math.nan) for phase in PHASES}
-        row |= {f"image_passes_{phase}": result.image_passes.get(phase, 0) for phase in PHASES}
-        row |= _planted(result, without_law)
-    return row
-
-
-def _tuning(cost: TuningCost) -> dict[str, Any]:
-    seconds = next(iter(cost.seconds.values())) if len(cost.seconds) == 1 else math.nan
-    values = (cost.trials, cost.search, " + ".join(cost.seconds), seconds)
-    return dict(zip(_TUNING_COLUMNS, values, strict=True))
-
-
-def _planted(result: Result, without_law: RunLabels) -> dict[str, Any]:
-    if result.planted is None:
-        return {}
-    row = {"law": result.planted.law, "law_comparison": without_law.comparison, "law_label": without_law.label}
-    planted = {name: result.recovery[name] for name in result.planted.coordinates if name in result.recovery}
-    errors = {"recovery_error": result.recovery, "recovery_error_planted": planted}
-    return row | {name: recovery_error(distances) for name, distances in errors.items() if distances}
-
-
-def _rows(
-    ordered: Sequence[tuple[Record, RunLabels]], of: Callable[[Record], Iterator[dict[str, Any]]]
-) -> list[dict[str, Any]]:
-    return [_keys(record, labels) | row for record, labels in ordered for row in of(record)]
-
-
-def _scores(record: Record) -> Iterator[dict[str, Any]]:
-    metrics = record.result.metrics if record.result else {}
-    for draws, summaries in sorted(metrics.items()):
-        for metric, summary in summaries.items():
-            yield {"draws": draws, "metric": metric, "value": summary.mean, "sd_repeats": summary.sd}
-
-
-def _trajectory(record: Record) -> Iterator[dict[str, Any]]:
-    for row in record.epochs:
-        quantities = {"loss": row.loss, "accuracy": row.accuracy, **row.learned}
-        yield from ({"epoch": row.epoch, "quantity": name, "value": value} for name, value in quantities.items())
-
-
-def _learned(record: Record) -> Iterator[dict[str, Any]]:
-    numbers = record.result.learned if record.result else {}
-    yield from ({"quantity": name, "value": value} for name, value in numbers.items())
-
-
-def _probe(record: Record) -> Iterator[dict[str, Any]]:
-    if record.result:
-        probe = record.result.rotation_probe
-        for degrees, accuracy in zip(probe.degrees, probe.accuracy, strict=True):
-            yield {"degrees": degrees, "accuracy": accuracy}
-
-
-def _reliability(record: Record) -> Iterator[dict[str, Any]]:
-    bins = record.reliability
-    if bins:
-        for index, (count, confidence, accuracy) in enumerate(
-            zip(bins.count.tolist(), bins.confidence.tolist(), bins.accuracy.tolist(), strict=True)
-        ):
-            yield {"bin": index, "count": count, "confidence": confidence, "accuracy": accuracy}
-
-
-def _recovery(record: Record) -> Iterator[dict[str, Any]]:
-    if record.result and record.result.planted:
-        planted = record.result.planted.coordinates
-        for coordinate, distance in record.result.recovery.items():
-            yield {"coordinate": coordinate, "distance": distance, "planted": coordinate in planted}

@@ -1,18 +1,25 @@
 """What one run folder says, checked and typed."""
 
-import zipfile
-import zlib
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from augbench.bench.files import read_json
-from augbench.bench.metrics import ReliabilityBins, check_probabilities, equal_width_bins
+from augbench.bench.causes import Cause
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
-from augbench.bench.spec import RunSpec
-from augbench.bench.tuning.cost import NAME as TUNING
+from augbench.bench.run_states import recorded
+from augbench.bench.spec import RunSpec, canonical_json
 from augbench.bench.tuning.cost import TuningCost
+from augbench.results.labels import same_run_key
+from augbench.results.outcomes import Outcomes, read_outcomes
+from augbench.results.stored import ADVICE, Stored, read_stored
+
+# As `RunFolder.write_spec` writes it: between identity and seed runs of one kind do not differ
+_SPEC = re.compile(
+    rb'\{\s*"identity":\s*"([0-9a-f]{64})",\s*"spec":\s*(\{.*)"seed":\s*(\d{1,18})\s*\}\s*\}\s*', re.DOTALL
+)
 
 
 class _Stored(BaseModel):
@@ -58,9 +65,11 @@ class Result(_Stored):
     """Content of `result.json`.
 
     Attributes:
+        identity: Identity of the run that it belongs to.
         metrics: By number of test-time draws, by metric.
         rotation_probe: Accuracy by angle; empty where the protocol asks for no angles.
         learned: Learned numbers at the end, in the units of `Method.learned`.
+        learned_at_start: The same before the first step; empty where they are searched for or that is not known.
         seconds: By name of device, wall-clock seconds of each phase.
         image_passes: Images through a network in each phase, forwards.
         code: Git commit of the code and whether files differed from it, None where that is not known.
@@ -71,9 +80,11 @@ class Result(_Stored):
             compare.
     """
 
+    identity: str
     metrics: dict[int, dict[str, Summary]]
     rotation_probe: Probe
     learned: dict[str, float]
+    learned_at_start: dict[str, float] = {}
     seconds: dict[str, dict[str, float]]
     image_passes: dict[str, int]
     code: Code = Code()
@@ -81,6 +92,57 @@ class Result(_Stored):
     test_images: int
     planted: Planted | None = None
     recovery: dict[str, float] = {}
+
+
+class Plugin(_Stored):
+    """A file with code of the user's that was loaded, and its checksum."""
+
+    path: str = ""
+    sha256: str = ""
+
+
+class Attempt(_Stored):
+    """The surroundings of one attempt at a run; whatever is not known is None or empty.
+
+    Attributes:
+        attempt: Its number, from 1.
+        augbench: Version of augbench.
+        code: Git commit of the code and whether files differed from it.
+        command: What a person gave.
+        python: Version of Python.
+        platform: Operating system and machine.
+        host: Name of the machine.
+        packages: Versions of libraries by name.
+        plugins: Files with code of the user's.
+        plugin_packages: Installed packages with methods or data sets, with their versions.
+        device: Name of the model of the device.
+        device_uuid: Identifies a GPU; None on a CPU.
+        threads: CPU threads.
+        cores: CPU cores that the process could use.
+        workers: Runs at the same time on the machine.
+    """
+
+    attempt: int | None = None
+    augbench: str | None = None
+    code: Code = Code()
+    command: str | None = None
+    python: str | None = None
+    platform: str | None = None
+    host: str | None = None
+    packages: dict[str, str | None] = {}
+    plugins: tuple[Plugin, ...] = ()
+    plugin_packages: tuple[str, ...] = ()
+    device: str | None = None
+    device_uuid: str | None = None
+    threads: int | None = None
+    cores: int | None = None
+    workers: int | None = None
+
+
+class Environment(_Stored):
+    """Content of `environment.json`."""
+
+    attempts: tuple[Attempt, ...]
 
 
 class StoredTuning(TuningCost):
@@ -99,80 +161,179 @@ class Epoch(_Stored):
 
 
 @dataclass(frozen=True)
-class Record:
-    """One run folder.
+class Kind:
+    """What runs have in common that differ in nothing but their seed.
 
     Attributes:
-        folder: Where it lies.
+        spec: One of them.
+        text: Text that two kinds share if they differ in nothing, not even in which settings are defaults.
+        same: Text that two kinds share if they differ in nothing, no matter which of their settings were defaults.
+    """
+
+    spec: RunSpec
+    text: str
+    same: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run.
+
+    Attributes:
+        stored: The files that it was read from.
+        kind: What it has in common with runs of other seeds.
         spec: What the run is.
         state: How far it is.
-        epochs: What was recorded of each finished epoch.
+        cause: Why it has no result; None if it has one, or nothing is known.
+        reason: The same in words; empty if it has one, or nothing is known.
         result: Its result, None unless it is done.
-        reliability: Test images without test-time draws by confidence, None unless it is done.
+        attempts: The surroundings of each attempt, the last one at the end.
         tuning: What it cost to find its hyperparameters, None where that is not known.
     """
 
-    folder: RunFolder
+    stored: Stored
+    kind: Kind
     spec: RunSpec
     state: RunState
-    epochs: tuple[Epoch, ...]
+    cause: Cause | None
+    reason: str
     result: Result | None
-    reliability: ReliabilityBins | None
+    attempts: tuple[Attempt, ...]
     tuning: TuningCost | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return self.stored.name
+
+    @property
+    def same(self) -> tuple[str, int]:
+        """What two records share that are of the same run."""
+        return self.kind.same, self.spec.seed
+
+    @property
+    def on_gpu(self) -> bool | None:
+        """Whether its seconds were spent on a GPU; None where that is not known or only some were."""
+        devices = set(self.result.seconds) if self.result else {attempt.device for attempt in self.attempts[-1:]}
+        found = {attempt.device_uuid is not None for attempt in self.attempts if attempt.device in devices}
+        known = devices <= {attempt.device for attempt in self.attempts}
+        return found.pop() if known and len(found) == 1 else None
+
+    def outcomes(self) -> Outcomes:
+        """What became of each test image; nothing is known of a run that is not done.
+
+        Raises:
+            DamagedError: If the predictions are damaged.
+        """
+        if self.stored.outcomes is not None:
+            return self.stored.outcomes()
+        if self.result is None or self.stored.folder is None:
+            return {}
+        try:
+            return read_outcomes(self.stored.folder.predictions, self.spec.protocol.calibration_bins)
+        except ValueError as error:
+            raise self.stored.damaged_predictions(error) from None
+
+    @cached_property
+    def epochs(self) -> tuple[Epoch, ...]:
+        """What was recorded of each finished epoch.
+
+        Raises:
+            DamagedError: If a line is no JSON or has wrong fields.
+        """
+        text = b"[" + b",".join(self.stored.metrics.splitlines()) + b"]"
+        try:
+            return TypeAdapter(tuple[Epoch, ...]).validate_json(text)
+        except ValidationError as error:
+            raise _wrong(self.stored, "metrics.jsonl", error) from None
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class RecordReader:
+    """Makes records of stored files; what runs of one kind have in common is worked out once."""
+
+    kinds: dict[bytes, Kind] = field(default_factory=dict)
+
+    def read(self, stored: Stored) -> Record:
+        """Check and type the files of a run.
+
+        Raises:
+            DamagedError: If a file is missing, truncated, foreign or of a newer protocol version.
+        """
+        kind, spec = self._spec(stored)
+        result = _parsed(Result, stored, "result.json", stored.result) if stored.result else None
+        if result is not None and result.identity != spec.identity:
+            raise DamagedError(f"The result in {stored.place} is damaged: it belongs to another run. {ADVICE}")
+        surroundings = stored.environment or b'{"attempts": []}'
+        attempts = _parsed(Environment, stored, "environment.json", surroundings).attempts
+        _check_completeness(stored, spec, result)
+        tuning = _tuning(stored)
+        observed = recorded(stored.status_content(), stored.state)
+        cause, reason = observed.cause, observed.reason
+        return Record(stored, kind, spec, stored.state, cause, reason, result, attempts, tuning)
+
+    def _spec(self, stored: Stored) -> tuple[Kind, RunSpec]:
+        found = _SPEC.fullmatch(stored.spec)
+        kind = self.kinds.get(found[2]) if found else None
+        if found is None or kind is None:
+            spec = stored.read_spec()
+            text = canonical_json(spec.model_dump(mode="json", exclude={"seed"}))
+            kind = Kind(spec, text, same_run_key(spec.with_seed(0)))
+            if found:
+                self.kinds[found[2]] = kind
+            return kind, spec
+        spec = kind.spec.with_seed(int(found[3]))
+        return kind, spec if spec.identity == found[1].decode() else stored.read_spec()
 
 
 def read_record(folder: RunFolder) -> Record:
-    """Read a run folder completely.
+    """Read a run folder.
 
     Raises:
         DamagedError: If a file is missing, truncated, foreign or of a newer protocol version.
     """
-    spec, state = folder.read_spec(), folder.state()
+    return RecordReader().read(read_stored(folder))
+
+
+def _parsed(model: type[M], stored: Stored, name: str, text: bytes) -> M:
     try:
-        epochs = tuple(Epoch.model_validate(row) for row in folder.read_metrics())
-        # Only what the state calls done has a result here, also where a run finishes while it is being read.
-        result = Result.model_validate(folder.read_result()) if state == RunState.DONE else None
-        tuning = _read_tuning(folder)
+        return model.model_validate_json(text)
     except ValidationError as error:
-        places = ", ".join(sorted({".".join(str(part) for part in problem["loc"]) for problem in error.errors()}))
+        raise _wrong(stored, name, error) from None
+
+
+def _wrong(stored: Stored, name: str, error: ValidationError) -> DamagedError:
+    problems = error.errors()
+    if any(problem["type"] == "json_invalid" for problem in problems):
+        return DamagedError(f"{name} in {stored.place} is truncated or foreign. {ADVICE}")
+    places = ", ".join(sorted({".".join(str(part) for part in problem["loc"]) for problem in problems}))
+    return DamagedError(f"{stored.place} holds a {name} with missing or wrong fields: {places or 'all'}. {ADVICE}")
+
+
+def _check_completeness(stored: Stored, spec: RunSpec, result: Result | None) -> None:
+    """Check that nothing is cut off or missing; what stands in the epochs is read when it is needed."""
+    lines = stored.metrics.count(b"\n")
+    if stored.metrics and not stored.metrics.endswith(b"\n"):
+        raise DamagedError(f"metrics.jsonl in {stored.place} is truncated or foreign. {ADVICE}")
+    if result is not None and lines != spec.budget.epochs:
         raise DamagedError(
-            f"{folder.path} holds a {error.title.lower()} with missing or wrong fields: {places or 'all'}. Move the "
-            "folder away or delete it and run the suite again; the other runs are not affected."
-        ) from None
-    if result is not None and len(epochs) != spec.budget.epochs:
-        raise DamagedError(
-            f"{folder.metrics} holds {len(epochs)} of {spec.budget.epochs} epochs of a finished run. Move the folder "
-            "away or delete it and run the suite again; the other runs are not affected."
+            f"metrics.jsonl in {stored.place} holds {lines} of {spec.budget.epochs} epochs of a finished run. {ADVICE}"
         )
-    reliability = None if result is None else _read_reliability(folder, result, spec.protocol.calibration_bins)
-    return Record(folder, spec, state, epochs, result, reliability, tuning)
+    seen = stored.predictions
+    if result is not None and seen is not None and seen.images != result.test_images:
+        raise stored.damaged_predictions(f"it holds {seen.images} images and the result speaks of {result.test_images}")
 
 
-def _read_tuning(folder: RunFolder) -> TuningCost | None:
-    path = folder.path / TUNING
-    if not path.exists():
+def _tuning(stored: Stored) -> TuningCost | None:
+    if not stored.tuning:
         return None
     try:
-        return StoredTuning.model_validate(read_json(path))
-    except ValueError:
+        return StoredTuning.model_validate_json(stored.tuning)
+    except ValidationError:
         raise DamagedError(
-            f"{path} is damaged. Delete it and run the suite of `augbench tune` again, which writes it anew; the other "
-            "runs are not affected."
+            f"tuning.json is damaged in {stored.place}. Delete it and run the suite of `augbench tune` again, which "
+            "writes it anew; the other runs are not affected."
         ) from None
-
-
-def _read_reliability(folder: RunFolder, result: Result, bins: int) -> ReliabilityBins:
-    """Group the predictions without test-time draws by their confidence."""
-    try:
-        # Opened here, since NumPy leaves a file open that is no archive.
-        with folder.predictions.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            labels, probabilities = arrays["labels"], arrays["draws_0"][0]
-        check_probabilities(probabilities, labels)
-        if len(labels) != result.test_images:
-            raise ValueError(f"it holds {len(labels)} images and the result speaks of {result.test_images}")
-    except (OSError, EOFError, ValueError, LookupError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DamagedError(
-            f"{folder.predictions} is damaged: {error}. Move the folder away or delete it and run the suite again; the "
-            "other runs are not affected."
-        ) from None
-    return equal_width_bins(probabilities, labels, bins)

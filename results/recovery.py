@@ -6,17 +6,17 @@ from dataclasses import replace
 import pandas as pd
 
 from augbench.bench.law import COORDINATES
+from augbench.results.cells import accuracy_digits, asked_seeds, scores_of
 from augbench.results.comparison import (
     OF_THE_MAXIMUM,
     RECOVERY_COLUMNS,
     RECOVERY_DEFINITION,
     RECOVERY_DIGITS,
-    accuracy_digits,
-    missing_seeds,
-    run_notes,
+    row_of,
 )
 from augbench.results.frame import Runs
-from augbench.results.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, mean_cell
+from augbench.results.notes import run_notes
+from augbench.results.table import NOTHING, Cell, Column, Row, Table, mean_cell
 
 ACCURACY = Column("Accuracy (%)", "accuracy", 0, "share")
 LAWS = (
@@ -43,7 +43,7 @@ def recovery_table(runs: Runs) -> Table:
     for _, group in planted.groupby("comparison", sort=False):
         for _, inside in group.groupby("label", sort=False):
             by_law = {law: runs_of_law for law, runs_of_law in inside.groupby("law")}
-            cells = tuple(_summary_cell(runs, by_law[law], group) if law in by_law else Cell(NOTHING) for law in laws)
+            cells = tuple(_summary_cell(runs, by_law[law]) if law in by_law else Cell(NOTHING) for law in laws)
             rows.append(_row(inside, cells, str(inside["comparison"].iloc[0])))
     definitions = (
         "Cells: accuracy in % after the last epoch, without test-time draws; recovery error, planted / all.",
@@ -58,13 +58,13 @@ def coordinate_table(runs: Runs) -> Table:
     """Compare learners on each planted law coordinate by coordinate, those that the law changes in bold."""
     planted = _planted(runs)
     coordinates = tuple(Column(name, f"recovery_distance/{name}", None, OF_THE_MAXIMUM) for name in COORDINATES)
-    columns = (ACCURACY, *RECOVERY_COLUMNS, *coordinates)
+    columns = (ACCURACY, *(replace(column, rank=0) for column in RECOVERY_COLUMNS), *coordinates)
     rows = []
     for comparison, group in planted.groupby("comparison", sort=False):
         for law in sorted(set(group["law"]), key=_natural_order):
             of_law = group[group["law"] == law]
             for _, inside in of_law.groupby("label", sort=False):
-                cells = tuple(_detail_cell(runs, inside, group, column) for column in columns)
+                cells = tuple(_detail_cell(runs, inside, column) for column in columns)
                 rows.append(_row(inside, cells, f"{comparison}: {law}"))
     definitions = (RECOVERY_DEFINITION, "Bold: the coordinates that the planted law changes.", LAWS)
     title = "Planted symmetries by coordinate"
@@ -85,47 +85,40 @@ def _natural_order(law: str) -> tuple[bool, list[str | float]]:
 
 
 def _row(inside: pd.DataFrame, cells: tuple[Cell, ...], comparison: str) -> Row:
-    first, devices = inside.iloc[0], set(inside["device"])
-    return Row(
-        comparison=comparison,
-        dataset=str(first["dataset_label"]),
-        network=str(first["network"]),
-        budget=str(first["budget"]),
-        protocol=str(first["protocol"]),
-        label=str(first["label"]),
-        device=SEVERAL_DEVICES if len(devices) > 1 else str(first["device"]),
-        cells=cells,
-    )
-
-
-def _seeds(group: pd.DataFrame) -> int:
-    return int(group.groupby(["label", "law"])["seed"].nunique().max())
+    row = replace(row_of(inside, str(inside["label"].iloc[0]), cells), comparison=comparison)
+    if row.seeds is not None:
+        return row
+    # Where laws have different numbers of seeds, no n holds for the whole row.
+    full = [cell.count > 0 and cell.count == cell.asked for cell in cells]
+    named = [
+        replace(cell, text=f"{cell.text} (n = {cell.count})") if is_full else cell
+        for cell, is_full in zip(cells, full, strict=True)
+    ]
+    return replace(row, cells=tuple(named))
 
 
 def _accuracy(runs: Runs, inside: pd.DataFrame) -> Cell:
-    scores = runs.scores[runs.scores["folder"].isin(inside["folder"])]
-    values = scores.loc[(scores["metric"] == "accuracy") & (scores["draws"] == 0), "value"]
-    return mean_cell(values, 100, accuracy_digits(inside))
+    return mean_cell(scores_of(runs, inside, "accuracy", 0)["value"], 100, accuracy_digits(inside))
 
 
 def _errors(inside: pd.DataFrame, metric: str) -> Cell:
     return mean_cell(inside[metric].dropna().astype(float), 1, RECOVERY_DIGITS)
 
 
-def _summary_cell(runs: Runs, inside: pd.DataFrame, group: pd.DataFrame) -> Cell:
+def _summary_cell(runs: Runs, inside: pd.DataFrame) -> Cell:
     accuracy = _accuracy(runs, inside)
     errors = " / ".join(_errors(inside, column.metric).text for column in RECOVERY_COLUMNS)
-    return Cell(f"{accuracy.text} %; {errors}{missing_seeds(accuracy, _seeds(group))}")
+    return Cell(f"{accuracy.text} %; {errors}", count=accuracy.count).of(asked_seeds(inside))
 
 
-def _detail_cell(runs: Runs, inside: pd.DataFrame, group: pd.DataFrame, column: Column) -> Cell:
+def _detail_cell(runs: Runs, inside: pd.DataFrame, column: Column) -> Cell:
     if column == ACCURACY:
         cell = _accuracy(runs, inside)
-    elif column in RECOVERY_COLUMNS:
+    elif column.metric in {error.metric for error in RECOVERY_COLUMNS}:
         cell = _errors(inside, column.metric)
     else:
         here = runs.recovery["folder"].isin(inside["folder"]) & (runs.recovery["coordinate"] == column.heading)
         distances = runs.recovery[here]
         cell = mean_cell(distances["distance"].astype(float), 1, RECOVERY_DIGITS)
         cell = replace(cell, best=bool(distances["planted"].any()))
-    return replace(cell, text=cell.text + missing_seeds(cell, _seeds(group)))
+    return cell.of(asked_seeds(inside))

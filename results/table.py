@@ -1,24 +1,28 @@
 """A table of results as it is before a format is chosen: columns, rows, cells and what has to be said about them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from augbench.results.statistics.summary import summarise
+
 NOTHING = "–"
 SEVERAL_DEVICES = "several devices"
+UNDEFINED = "not a number"
 
 
 @dataclass(frozen=True)
 class Column:
-    """What one column shows.
+    """What one column shows, or one row of a table whose columns are methods.
 
     Attributes:
         heading: Heading with the unit.
         metric: Machine-readable name, as in the CSV file.
         draws: Number of test-time draws, None where that is no question.
         unit: Unit of the raw number behind a cell.
-        rank: Which columns the terminal shows first, which has room for few: 1 before 2, 0 never unless asked.
+        rank: Which columns the terminal shows first, which has room for few: 1 before 2, 0 never unless asked; where
+            none has a rank, all are shown.
     """
 
     heading: str
@@ -38,6 +42,8 @@ class Cell:
         sd: Standard deviation over seeds (n − 1 in the divisor), None for fewer than two.
         count: Number of seeds.
         best: Whether to set it in bold.
+        asked: Number of seeds that runs exist for, finished or not; 0 where that is no question.
+        device: Where that is another one than the row's.
     """
 
     text: str
@@ -45,11 +51,33 @@ class Cell:
     sd: float | None = None
     count: int = 0
     best: bool = False
+    asked: int = 0
+    device: str = ""
+
+    def of(self, asked: int) -> "Cell":
+        """Return the cell with the number of seeds that were asked for; if it has fewer, its text says so."""
+        if not self.count:
+            return self
+        return replace(
+            self, asked=asked, text=f"{self.text} ({self.count}/{asked})" if self.count < asked else self.text
+        )
 
 
 @dataclass(frozen=True)
 class Row:
-    """One method on one data set; `comparison` is what rows of a group have in common, cells are in column order."""
+    """One method on one data set, with cells in column order; or one measure, where columns are methods.
+
+    Attributes:
+        comparison: What rows of a group have in common.
+        dataset: Data set with its options.
+        network: Network.
+        budget: Such as "24 epochs".
+        protocol: Protocol settings where they vary, else empty.
+        label: What the row is called: a method, or a measure.
+        device: Of all runs behind the row.
+        cells: One for each column.
+        measure: What the cells are, where the columns are methods; None where the columns say so.
+    """
 
     comparison: str
     dataset: str
@@ -59,6 +87,13 @@ class Row:
     label: str
     device: str
     cells: tuple[Cell, ...]
+    measure: Column | None = None
+
+    @property
+    def seeds(self) -> int | None:
+        """The n of every cell that does not say another one; None for a row without numbers or without one n."""
+        asked = {cell.asked for cell in self.cells if cell.asked}
+        return asked.pop() if len(asked) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -72,6 +107,8 @@ class Table:
         definitions: What the columns mean.
         columns: The columns after data set and method.
         rows: Rows, grouped by data set.
+        label_heading: Heading of the rows' labels.
+        data: What the CSV file holds, where that is more than the cells.
     """
 
     name: str
@@ -80,15 +117,52 @@ class Table:
     definitions: tuple[str, ...]
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    label_heading: str = "Method"
+    data: pd.DataFrame | None = None
 
     def groups(self) -> Iterator[tuple[str, list[Row]]]:
         """Yield each data set with its rows."""
         for comparison in dict.fromkeys(row.comparison for row in self.rows):
             yield comparison, [row for row in self.rows if row.comparison == comparison]
 
+    @property
+    def headings(self) -> list[str]:
+        """Headings of all columns: data set, label of the row, n if any row has one, then `columns`."""
+        seeds = ["n"] if self.has_seeds else []
+        return ["Data set", self.label_heading, *seeds, *(column.heading for column in self.columns)]
+
+    @property
+    def has_seeds(self) -> bool:
+        """Whether any row has an n."""
+        return any(row.seeds for row in self.rows)
+
+    def heads(self) -> Iterator[tuple[list[str], Row]]:
+        """Yield each row with its first texts: data set, label, n if the table has any.
+
+        The data set stands in the first row of its group only: repeated, it hides where the next one begins.
+        """
+        for comparison, rows in self.groups():
+            for name, row in zip([comparison, *[""] * len(rows)], rows, strict=False):
+                seeds = [str(row.seeds or "")] if self.has_seeds else []
+                yield [name, row.label, *seeds], row
+
+
+def number(value: float, digits: int) -> str:
+    """Write a number with so many decimals and a true minus sign."""
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "" if float(text) == 0 else "−")
+
+
+def signed(text: str) -> str:
+    """Put a plus sign before what begins with a number above zero, as it is shown."""
+    first = text.partition(" ")[0]
+    return f"+{text}" if first.strip("0.") and first[0].isdigit() else text
+
 
 def mean_cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
     """Average over seeds.
+
+    A value that is not a number makes the whole cell so: an average over the others would look better than it is.
 
     Args:
         values: One for each seed.
@@ -97,6 +171,8 @@ def mean_cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
     """
     if values.empty:
         return Cell(NOTHING)
-    mean, deviation = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
-    text = f"{factor * mean:.{digits}f}" + (f" ± {factor * deviation:.{digits}f}" if deviation is not None else "")
-    return Cell(text, mean, deviation, len(values))
+    if values.isna().any():
+        return Cell(UNDEFINED, count=len(values))
+    summary = summarise(values)
+    spread = "" if summary.sd is None else f" ± {number(factor * summary.sd, digits)}"
+    return Cell(number(factor * summary.mean, digits) + spread, summary.mean, summary.sd, len(values))

@@ -30,8 +30,9 @@ def show(out: Path) -> None:
     from augbench.results.comparison import comparison_table
     from augbench.results.figures import write_figures
     from augbench.results.findings import findings
+    from augbench.results.formats import to_rich
     from augbench.results.frame import load_runs
-    from augbench.results.tables import to_rich, write_tables
+    from augbench.results.tables import write_tables
 
     console = Console()
     runs = load_runs(out)

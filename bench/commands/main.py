@@ -11,6 +11,7 @@ from rich.console import Console
 
 import augbench
 from augbench.bench.commands import (
+    archiving,
     bound,
     cancelling,
     checking,
@@ -23,6 +24,7 @@ from augbench.bench.commands import (
     logs,
     planning,
     probing,
+    reporting,
     running,
     showing,
     toy,
@@ -53,6 +55,8 @@ app.command("retry")(failing.retry)
 app.command("cancel")(cancelling.cancel_runs)
 app.command("tables")(showing.tables)
 app.command("figures")(showing.figures)
+app.command("report")(reporting.report)
+app.command("archive")(archiving.archive)
 app.add_typer(creating.app, name="new")
 app.add_typer(checking.app, name="check")
 app.command("bound")(bound.bound)

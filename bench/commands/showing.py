@@ -1,48 +1,100 @@
-"""`augbench tables` and `augbench figures`: from run folders alone."""
+"""`augbench tables` and `augbench figures`: from runs alone."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from augbench.bench.commands.plain import safe
 from augbench.bench.errors import UserError
-from augbench.bench.run_folder import DamagedError
+from augbench.bench.run_folder import DamagedError, RunState
 
 if TYPE_CHECKING:  # pandas and seaborn take a second to import, which other commands need not wait for
     from augbench.results.frame import Runs
 
-Source = Annotated[Path, typer.Option("--from", help="Folder that `augbench run` or `augbench demo` wrote to.")]
+Sources = Annotated[
+    list[Path],
+    typer.Option(
+        "--from",
+        help="Folder that `augbench run` or `augbench demo` wrote to, or a .tar.gz or .parquet file that "
+        "`augbench archive` wrote; can be given several times.",
+    ),
+]
 Target = Annotated[Path, typer.Option("--out", help="Folder to write to.")]
 SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="Leave damaged run folders out and say which.")]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Keep nothing in the folder `cache` of what is read, and use nothing of it.")
+]
 
 
-def tables(source: Source, out: Target, skip_damaged: SkipDamaged = False) -> None:
-    """Write the comparison, and what was recovered of planted symmetries, as Markdown, CSV and LaTeX."""
+def tables(
+    sources: Sources,
+    out: Target,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", help="md, tex, csv or html; can be given several times. Default: all of them."),
+    ] = None,
+    published: Annotated[bool, typer.Option(help="Write a table of published numbers beside ours as well.")] = True,
+    published_files: Annotated[
+        list[Path] | None,
+        typer.Option("--published-file", help="CSV file with more published numbers; can be given several times."),
+    ] = None,
+    skip_damaged: SkipDamaged = False,
+    no_cache: NoCache = False,
+) -> None:
+    """Write every table that there is something for, as Markdown, LaTeX, CSV and HTML."""
     from augbench.results.tables import write_tables
 
-    runs = _load(source, skip_damaged=skip_damaged)
-    _report(write_tables(runs, out), runs.damaged)
+    runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
+    chosen: dict[str, Any] = {"formats": tuple(formats)} if formats else {}
+    _report(write_tables(runs, out, published=published, published_files=published_files or (), **chosen))
 
 
-def figures(source: Source, out: Target, skip_damaged: SkipDamaged = False) -> None:
-    """Write every figure as PNG and PDF."""
+def figures(
+    sources: Sources,
+    out: Target,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", help="png, pdf or svg; can be given several times. Default: all of them."),
+    ] = None,
+    skip_damaged: SkipDamaged = False,
+    no_cache: NoCache = False,
+) -> None:
+    """Write every figure that there is something for, as PNG, PDF and SVG."""
     from augbench.results.figures import write_figures
 
-    runs = _load(source, skip_damaged=skip_damaged)
-    _report(write_figures(runs, out), runs.damaged)
+    runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
+    chosen: dict[str, Any] = {"formats": tuple(formats)} if formats else {}
+    _report(write_figures(runs, out, **chosen))
 
 
-def _load(source: Path, *, skip_damaged: bool) -> "Runs":
+def load(sources: Sequence[Path], *, skip_damaged: bool = False, cache: bool = True) -> "Runs":
+    """Read runs for a command, and say on standard error what is unfinished, left out or mixed.
+
+    Args:
+        sources: What was given with --from.
+        skip_damaged: Whether damaged folders are left out.
+        cache: Whether to keep what takes long to read.
+
+    Raises:
+        UserError: If a source cannot be read or a folder is damaged.
+    """
     from augbench.results.frame import load_runs
 
     try:
-        return load_runs(source, skip_damaged=skip_damaged)
+        runs = load_runs(sources, skip_damaged=skip_damaged, cache=cache)
     except DamagedError as error:
         raise UserError(f"{error} Or leave it out with --skip-damaged.") from None
+    if RunState.DONE not in runs.states:  # which is one paragraph of its own
+        return runs
+    for problem in runs.damaged:
+        typer.echo(f"Left out: {safe(problem)}", err=True)
+    for warning in runs.warnings():
+        typer.echo(f"Note: {safe(warning)}", err=True)
+    return runs
 
 
-def _report(written: list[Path], damaged: tuple[str, ...]) -> None:
-    for problem in damaged:
-        typer.echo(f"Left out: {problem}", err=True)
+def _report(written: Sequence[Path]) -> None:
     for path in written:
         typer.echo(str(path))

@@ -1,6 +1,6 @@
 """One file for each figure, and what writes them all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -8,20 +8,32 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from augbench.bench.errors import UserError, one_of
 from augbench.bench.files import atomic_write, make_folder
 from augbench.results.figures.angle import angle_figure
-from augbench.results.figures.learned import learned_figure, learned_numbers
+from augbench.results.figures.calibration import calibration_figure, has_calibration
+from augbench.results.figures.draws import accuracy_by_draws, draws_figure
+from augbench.results.figures.learned import learned_figure, learned_figures, learned_numbers
 from augbench.results.figures.overview import discovered, overview_figure
-from augbench.results.figures.reliability import reliability_figure
+from augbench.results.figures.parameters import parameters_figures, start_and_end
+from augbench.results.figures.pareto import clocked_runs, pareto_figure
+from augbench.results.figures.ranks import has_ranks, ranks_figure
+from augbench.results.figures.reliability import most_draws, reliability_figure
 from augbench.results.figures.searched import searched_figure, searched_numbers
 from augbench.results.figures.style import figure_style
 from augbench.results.frame import Runs
 
 __all__ = [
     "angle_figure",
+    "calibration_figure",
+    "draws_figure",
     "learned_figure",
+    "learned_figures",
     "named_by_law",
     "overview_figure",
+    "parameters_figures",
+    "pareto_figure",
+    "ranks_figure",
     "reliability_figure",
     "searched_figure",
     "write_figures",
@@ -31,35 +43,66 @@ __all__ = [
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "svg": {"Date": None, "Creator": None},
 }
+FORMATS = tuple(_METADATA)
 
 
-def write_figures(runs: Runs, out: Path) -> list[Path]:
-    """Write every figure for which there is something to draw, as PNG and PDF.
+def write_figures(runs: Runs, out: Path, *, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write every figure for which there is something to draw, as PNG, PDF and SVG.
+
+    What does not fit on one page goes on in `NAME-2`, `NAME-3` and so on.
 
     Args:
         runs: What to draw.
         out: Folder, made if need be.
+        formats: Endings of the files, of `FORMATS`.
 
     Returns:
         The files.
 
     Raises:
-        UserError: If no run is finished or the folder cannot be written to.
+        UserError: If no run is finished, a format is not known or the folder cannot be written to.
     """
+    for wanted in formats:
+        if wanted not in FORMATS:
+            raise UserError(one_of("format", wanted, FORMATS))
     runs.finished()
     runs = named_by_law(runs)
     make_folder(out)
-    figures: dict[str, Callable[[Runs], Figure]] = {"reliability": reliability_figure}
-    if len(learned_numbers(runs)):
-        figures["learned"] = learned_figure
-    if len(searched_numbers(runs)):
-        figures["searched"] = searched_figure
-    if len(runs.probe):
-        figures["angle"] = angle_figure
-        if set(discovered(runs)["comparison"]) & set(runs.probe["comparison"]):
-            figures["overview"] = overview_figure
-    return [path for name, draw in sorted(figures.items()) for path in write_figure(draw(runs), out / name)]
+    written: list[Path] = []
+    for name, draw in sorted(_possible(runs).items()):
+        for number, figure in enumerate(draw(runs), 1):
+            written += write_figure(figure, out / (name if number == 1 else f"{name}-{number}"), formats)
+    return written
+
+
+def _possible(runs: Runs) -> dict[str, Callable[[Runs], list[Figure]]]:
+    """Choose the figures for which there is something to draw."""
+    draws = most_draws(runs)
+    probed = set(runs.probe["comparison"])
+    figures: dict[str, tuple[bool, Callable[[Runs], Figure | list[Figure]]]] = {
+        "angle": (len(probed) > 0, angle_figure),
+        "calibration": (has_calibration(runs), calibration_figure),
+        "draws": (len(accuracy_by_draws(runs)) > 0, draws_figure),
+        "learned": (len(learned_numbers(runs)) > 0, learned_figures),
+        "overview": (bool(set(discovered(runs)["comparison"]) & probed), overview_figure),
+        "parameters": (len(start_and_end(runs)) > 0, parameters_figures),
+        "pareto": (clocked_runs(runs)["label"].nunique() > 1, pareto_figure),
+        "ranks": (has_ranks(runs), ranks_figure),
+        "reliability": (True, reliability_figure),
+        "reliability-draws": (draws > 0, lambda given: reliability_figure(given, draws)),
+        "searched": (len(searched_numbers(runs)) > 0, searched_figure),
+    }
+    return {name: _as_pages(draw) for name, (possible, draw) in figures.items() if possible}
+
+
+def _as_pages(draw: Callable[[Runs], Figure | list[Figure]]) -> Callable[[Runs], list[Figure]]:
+    def pages(runs: Runs) -> list[Figure]:
+        drawn = draw(runs)
+        return drawn if isinstance(drawn, list) else [drawn]
+
+    return pages
 
 
 def named_by_law(runs: Runs) -> Runs:
@@ -77,19 +120,21 @@ def named_by_law(runs: Runs) -> Runs:
     return replace(runs, **frames)
 
 
-def write_figure(figure: Figure, stem: Path) -> list[Path]:
+def write_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write a figure in each format, atomically.
 
     Args:
         figure: The figure.
         stem: Path without its ending.
+        formats: Endings of the files, of `FORMATS`.
 
     Returns:
         The files.
     """
     paths = []
-    for ending, metadata in _METADATA.items():
+    for ending in formats:
         paths.append(stem.with_suffix(f".{ending}"))
         with figure_style(), atomic_write(paths[-1]) as file:
-            figure.savefig(file, format=ending, metadata=metadata)
+            figure.savefig(file, format=ending, metadata=_METADATA[ending])
+        figure.set_layout_engine("none")  # where things are is worked out once, which takes longest
     return paths

@@ -4,23 +4,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from augbench.bench.errors import UserError
-from augbench.results.figures.style import (
-    FEW,
-    ONE_COLUMN,
-    TITLE_SIZE,
-    TWO_COLUMNS,
-    angle_axis,
-    figure_style,
-    legend_below,
-    legend_height,
-    method_looks,
-    new_figure,
-)
-from augbench.results.figures.text import LINE, wrap_text
+from augbench.results.figures.notes import caveats, lines_text
+from augbench.results.figures.panels import new_panels
+from augbench.results.figures.style import FEW, angle_axis, figure_style, method_looks
 from augbench.results.frame import Runs
 
-BESIDE_PANEL = 0.5
-"""Inches beside a panel, for the numbers and the label of its vertical axis."""
+_IMAGES = "No test-time draws. Where a data set turns its images, the test images are those from before."
 
 
 def angle_figure(runs: Runs) -> Figure:
@@ -35,33 +24,24 @@ def angle_figure(runs: Runs) -> Figure:
     if runs.probe.empty:
         raise UserError("No finished run has a rotation probe; set probe_angles above 0 in the suite's protocol.")
     comparisons = list(dict.fromkeys(runs.probe["comparison"]))
-    with figure_style():
-        width = ONE_COLUMN if len(comparisons) == 1 else TWO_COLUMNS
-        columns, lines = min(2, len(comparisons)), -(-len(comparisons) // 2)
-        room = width / columns - BESIDE_PANEL
-        breaks = max(wrap_text(name, room, TITLE_SIZE).count("\n") for name in comparisons)
-        height = (2.1 + LINE * breaks) * lines + max(0.5, 0.2 + legend_height(runs.probe["label"].unique(), width))
-        figure = new_figure(width, height)
-        panels = list(figure.subplots(lines, columns, sharey=True, squeeze=False).flat)
-        for index, (axes, comparison) in enumerate(zip(panels, comparisons, strict=False)):
-            draw_angles(axes, runs, comparison, room)
-            axes.set_xlabel("Rotation of the test images (°)")
-            axes.set_ylabel("Accuracy (%)" if index % 2 == 0 else "")
-        for axes in panels[len(comparisons) :]:
-            axes.set_axis_off()
-        panels[0].set_ylim(bottom=0)
-        legend_below(figure, panels, width)
-    return figure
+    labels = list(runs.probe["label"].unique())
+    with figure_style(len(labels)):
+        panels = new_panels(comparisons, labels, [lines_text(runs.probe), _IMAGES, *caveats(runs)])
+        for axes, comparison in zip(panels.axes, comparisons, strict=True):
+            draw_angles(axes, runs, comparison)
+        panels.axes[0].set_ylim(bottom=0)
+        panels.label("Rotation of the test images (°)", "Accuracy (%)")
+        panels.legend()
+    return panels.figure
 
 
-def draw_angles(axes: Axes, runs: Runs, comparison: str, room: float) -> None:
+def draw_angles(axes: Axes, runs: Runs, comparison: str) -> None:
     """Draw one panel: a line for each seed and one for their mean, for each method.
 
     Args:
         axes: Where to.
         runs: What to draw.
         comparison: The data set that the panel is about.
-        room: Width of its title, in inches.
     """
     looks = method_looks(runs.runs)
     probe = runs.probe[runs.probe["comparison"] == comparison]
@@ -74,5 +54,4 @@ def draw_angles(axes: Axes, runs: Runs, comparison: str, room: float) -> None:
         (line,) = axes.plot(mean.index, 100 * mean, color=look.colour, linestyle=look.dashes, label=str(label))
         if len(mean) <= FEW:
             line.set(marker=look.marker, markerfacecolor=look.inside)
-    axes.set_title(wrap_text(comparison, room, TITLE_SIZE))
     angle_axis(axes)

@@ -1,6 +1,7 @@
 """What the learners learn, over the epochs."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from matplotlib.transforms import ScaledTranslation, Transform
 from numpy.typing import NDArray
 
 from augbench.bench.errors import UserError
+from augbench.results.figures.notes import caveats, lines_text
 from augbench.results.figures.style import (
     LABEL_SIZE,
     LEGEND_SIZE,
@@ -37,6 +39,9 @@ _LEGEND_GAP = 0.42
 _ROW_HEIGHT, _NAME_LENGTH, _LEAST_WIDTH = 1.45, 1.4, 1.5
 """Inches: a row of panels, a line of its name, which reaches between the panels, and the width of a column at least."""
 
+_MOST_COLUMNS, _MOST_ROWS = 4, 5
+"""Columns and rows of panels on a page, at most; the columns of one method are on one page, however many."""
+
 _BESIDE_PANEL, _HANDLE = 0.3, 0.4
 """Inches beside a panel, for the numbers of its vertical axis, and beside a text in a legend, for its line."""
 
@@ -44,7 +49,8 @@ _BESIDE_PANEL, _HANDLE = 0.3, 0.4
 def learned_numbers(runs: Runs) -> pd.DataFrame:
     """Select what finished runs learned in training: probabilities and ranges in percent, other numbers as they are.
 
-    What a search found before training does not change over the epochs and is left to the figure `searched`.
+    What a search found before training does not change over the epochs and is left to the figure `searched`. Epoch 0,
+    before the first step, is there where a run has recorded it.
 
     Returns:
         A row for each run, epoch and number: the columns of `Runs.trajectories` with `kind` (`probability`, `range`
@@ -54,20 +60,30 @@ def learned_numbers(runs: Runs) -> pd.DataFrame:
     """
     finished = runs.finished()
     learners = finished[finished["image_passes_search"] == 0]
-    numbers = runs.trajectories[runs.trajectories["folder"].isin(learners["folder"])]
+    start = (
+        runs.learned.dropna(subset=["start"]).assign(epoch=0).drop(columns="value").rename(columns={"start": "value"})
+    )
+    numbers = pd.concat([start, runs.trajectories])
+    numbers = numbers[numbers["folder"].isin(learners["folder"])]
     parts = numbers["quantity"].str.partition("/")
     usual = parts[0].isin((PROBABILITY, RANGE)) & (parts[2] != "")
     numbers = numbers.assign(kind=parts[0].where(usual, OTHER), block=parts[2].where(usual, numbers["quantity"]))
     numbers = numbers[~numbers["quantity"].isin(_NOT_LEARNED)]
     limits = finished.set_index("folder")[["maximum_rotation", "maximum_log_scale", "maximum_shear"]]
     wholes = [
-        _maximum(str(block), limits.loc[folder]) if kind == RANGE else 1.0
+        range_maximum(str(block), limits.loc[folder]) if kind == RANGE else 1.0
         for folder, kind, block in zip(numbers["folder"], numbers["kind"], numbers["block"], strict=True)
     ]
     return numbers.assign(drawn=numbers["value"].where(numbers["kind"] == OTHER, 100 * numbers["value"] / wholes))
 
 
-def _maximum(block: str, limits: "pd.Series[float]") -> float:
+def range_maximum(block: str, limits: "pd.Series[float]") -> float:
+    """Largest range of a block in the shared space, in the unit in which it is stored.
+
+    Args:
+        block: Its name.
+        limits: `maximum_rotation`, `maximum_log_scale` and `maximum_shear` of the protocol.
+    """
     if block == "rotation":
         return float(limits["maximum_rotation"])
     if _is_scale(block):
@@ -75,31 +91,64 @@ def _maximum(block: str, limits: "pd.Series[float]") -> float:
     return float(limits["maximum_shear"]) if block.endswith("shear") else 1.0
 
 
-def learned_figure(runs: Runs) -> Figure:
-    """Draw what is learned in training over the epochs.
-
-    Rows are data sets; columns are the probabilities, the ranges and the other numbers of each method that has them.
-    A line for each block or number, thick for the mean over seeds and thin for single seeds. Other numbers have a
-    scale of their own in each column.
+def learned_figures(runs: Runs) -> list[Figure]:
+    """Draw what is learned in training over the epochs, on as many pages as are needed to read it.
 
     Raises:
         UserError: If no run is finished or none learned anything.
     """
     numbers = learned_numbers(runs)
     if numbers.empty:
+        return [learned_figure(runs)]
+    comparisons = list(dict.fromkeys(numbers["comparison"]))
+    pages = [
+        numbers[numbers["label"].isin(labels) & numbers["comparison"].isin(names)]
+        for labels in _label_pages(panel_columns(numbers))
+        for names in np.array_split(comparisons, -(-len(comparisons) // _MOST_ROWS))
+    ]
+    return [learned_figure(runs, page) for page in pages if len(page)]
+
+
+def _label_pages(columns: Sequence[tuple[str, str]]) -> list[list[str]]:
+    """Spread methods over pages of a few columns; those of one method stay together."""
+    pages: list[list[str]] = [[]]
+    widths = Counter(label for label, _ in columns)
+    for label, width in widths.items():
+        if pages[-1] and sum(widths[other] for other in pages[-1]) + width > _MOST_COLUMNS:
+            pages.append([])
+        pages[-1].append(label)
+    return pages
+
+
+def learned_figure(runs: Runs, numbers: pd.DataFrame | None = None) -> Figure:
+    """Draw what is learned in training over the epochs.
+
+    Rows are data sets; columns are the probabilities, the ranges and the other numbers of each method that has them.
+    A line for each block or number, thick for the mean over seeds and thin for single seeds. Other numbers have a
+    scale of their own in each column.
+
+    Args:
+        runs: What to draw.
+        numbers: Some rows of `learned_numbers`; all of them by default.
+
+    Raises:
+        UserError: If no run is finished or none learned anything.
+    """
+    numbers = learned_numbers(runs) if numbers is None else numbers
+    if numbers.empty:
         raise UserError("No finished run learned any augmentation: there is nothing to draw over the epochs.")
-    columns, comparisons = _columns(numbers), list(dict.fromkeys(numbers["comparison"]))
+    columns, comparisons = panel_columns(numbers), list(dict.fromkeys(numbers["comparison"]))
     with figure_style():
         names = [wrap_text(name, _NAME_LENGTH, LABEL_SIZE, bold=True) for name in comparisons]
         beside = LINE * (1 + max(name.count("\n") for name in names))
         width = max(TWO_COLUMNS, beside + (_LEAST_WIDTH - 0.02) * len(columns))
         room = (width - beside) / len(columns)
-        titles = _titles(columns, room - _BESIDE_PANEL)
+        titles = panel_titles(columns, room - _BESIDE_PANEL)
         legend_columns = 2 if len(columns) <= 3 else 1
         entries = _entries(numbers, columns, room / legend_columns - _HANDLE)
         lines = max(title.count("\n") for title in titles) + _legend_lines(entries, legend_columns)
         height = _ROW_HEIGHT * len(comparisons) + 0.65 + LINE * lines
-        figure, body = with_note(width, height, *_explain_maxima(runs, numbers))
+        figure, body = with_note(width, height, lines_text(numbers), *explain_maxima(runs, numbers), *caveats(runs))
         panels = body.subplots(len(comparisons), len(columns), sharex="row", squeeze=False)
         _draw_panels(panels, numbers, columns, comparisons)
         for line, name in zip(panels, names, strict=True):
@@ -138,15 +187,20 @@ def _draw_panels(
                 axes.tick_params(labelleft=False)
 
 
-def _columns(numbers: pd.DataFrame) -> list[tuple[str, str]]:
+def panel_columns(numbers: pd.DataFrame) -> list[tuple[str, str]]:
     """Pairs of label and kind; methods that learn probabilities come first, each before its ranges."""
     kinds = {str(label): set(inside) for label, inside in numbers.groupby("label", sort=False)["kind"]}
     labels = sorted(kinds, key=lambda label: PROBABILITY not in kinds[label])
     return [(label, kind) for label in labels for kind in _KINDS if kind in kinds[label]]
 
 
-def _titles(columns: Sequence[tuple[str, str]], room: float) -> list[str]:
-    """Name what each column shows, in lines that fit; only ranges that come with probabilities are scale's α."""
+def panel_titles(columns: Sequence[tuple[str, str]], room: float) -> list[str]:
+    """Name what each column shows, in lines that fit; only ranges that come with probabilities are scale's α.
+
+    Args:
+        columns: Pairs of label and kind.
+        room: For each title, in inches.
+    """
     titles = []
     for label, kind in columns:
         ranges = "range α (% of max.)" if (label, PROBABILITY) in columns else "range (% of max.)"
@@ -181,7 +235,7 @@ def _legend(panel: Axes, column: Iterable[Axes], texts: Mapping[str, str], ncols
     legend.set_bbox_to_anchor((0.5, 0), panel.transAxes + below)
 
 
-def _explain_maxima(runs: Runs, numbers: pd.DataFrame) -> list[str]:
+def explain_maxima(runs: Runs, numbers: pd.DataFrame) -> list[str]:
     """Say in one sentence what 100 % is, for the ranges that are drawn; nothing where there are none."""
     limits = runs.finished()
     blocks = list(dict.fromkeys(numbers[numbers["kind"] == RANGE]["block"]))

@@ -9,8 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
 from augbench.bench.errors import UserError
-from augbench.results.figures.angle import BESIDE_PANEL, draw_angles
+from augbench.results.figures.angle import draw_angles
+from augbench.results.figures.notes import caveats, means_text
+from augbench.results.figures.panels import BESIDE_PANEL
 from augbench.results.figures.style import (
+    TITLE_SIZE,
     TWO_COLUMNS,
     dataset_look,
     figure_style,
@@ -18,7 +21,7 @@ from augbench.results.figures.style import (
     legend_height,
     with_note,
 )
-from augbench.results.figures.text import LINE
+from augbench.results.figures.text import LINE, wrap_text
 from augbench.results.findings import describe_range
 from augbench.results.frame import Runs
 
@@ -85,7 +88,8 @@ def _draw_right(half: FigureBase, runs: Runs, comparisons: Sequence[str], size: 
     lines, columns = (len(comparisons), 1) if stacked else (1, len(comparisons))
     panels = list(half.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat)
     for axes, comparison in zip(panels, comparisons, strict=True):
-        draw_angles(axes, runs, comparison, width / columns - BESIDE_PANEL)
+        draw_angles(axes, runs, comparison)
+        axes.set_title(wrap_text(comparison, width / columns - BESIDE_PANEL, TITLE_SIZE))
     panels[0].set_ylim(bottom=0)
     for axes in panels[-columns:]:
         axes.set_xlabel("Rotation of the test images (°)")
@@ -115,6 +119,7 @@ def _of_the_learner(runs: Runs) -> pd.DataFrame:
 
 def _notes(runs: Runs, found: pd.DataFrame) -> Iterator[str]:
     """Say what the left half does not show, and what its numbers do not mean."""
+    yield f"bars: {means_text(found)}; points: single seeds"
     settings = _of_the_learner(runs)["label"].nunique()
     if settings > 1:
         yield f"the first of {settings} settings of {found['method'].iloc[0]}"
@@ -122,20 +127,38 @@ def _notes(runs: Runs, found: pd.DataFrame) -> Iterator[str]:
     if halved:
         verb = "change" if len(halved) > 1 else "changes"
         yield f"{' and '.join(halved)}, where drawn, {verb} every other image"
+    yield from caveats(runs)
 
+
+_FEW_DATASETS = 3
 
 _SHARE_OF_LINE = 0.72
 """How much of a block's line its data sets take; the rest keeps blocks apart."""
 
 
-def _rows(blocks: Sequence[str], comparisons: Sequence[str]) -> dict[tuple[str, str], float]:
-    """Height at which each pair of data set and block is drawn: blocks from 0 down, data sets side by side."""
+def bar_places(blocks: Sequence[str], comparisons: Sequence[str]) -> dict[tuple[str, str], float]:
+    """Choose the height at which each pair of data set and block is drawn: blocks from 0 down, data sets side by side.
+
+    Args:
+        blocks: In the order in which they are drawn.
+        comparisons: The data sets.
+    """
     step = _SHARE_OF_LINE / len(comparisons)
     return {
         (comparison, block): line + step * (index - (len(comparisons) - 1) / 2)
         for line, block in enumerate(blocks)
         for index, comparison in enumerate(comparisons)
     }
+
+
+def row_height(comparisons: Sequence[str]) -> float:
+    """Inches for each bar of `draw_probabilities`, its share of the room between blocks included."""
+    return 0.105 if len(comparisons) <= _FEW_DATASETS else 0.08
+
+
+def bar_height(comparisons: Sequence[str]) -> float:
+    """Height of each bar where the distance from one block to the next is 1."""
+    return 0.6 / len(comparisons)
 
 
 def draw_probabilities(axes: Axes, found: pd.DataFrame, comparisons: Sequence[str]) -> None:
@@ -147,17 +170,17 @@ def draw_probabilities(axes: Axes, found: pd.DataFrame, comparisons: Sequence[st
         comparisons: The data sets of all panels, of which this one may lack some: each has one look in all of them.
     """
     blocks = list(dict.fromkeys(found["block"]))
-    rows = _rows(blocks, comparisons)
+    rows = bar_places(blocks, comparisons)
     for name, inside in found.groupby("comparison", sort=False):
         comparison, look = str(name), dataset_look(comparisons.index(str(name)))
         mean = inside.groupby("block", sort=False)["percent"].mean()
         places = [rows[comparison, str(block)] for block in mean.index]
-        height = 0.6 / len(comparisons)
+        height = bar_height(comparisons)
         axes.barh(places, mean, height=height, color=look.colour, alpha=0.45, label=comparison)
         places = [rows[comparison, block] for block in inside["block"]]
         axes.plot(inside["percent"], places, look.marker, color=look.colour, markersize=3)
     axes.set_yticks(range(len(blocks)), blocks)
-    axes.invert_yaxis()
+    axes.set_ylim(len(blocks) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, 103)
 
@@ -181,7 +204,7 @@ def _write_ranges(axes: Axes, runs: Runs, found: pd.DataFrame) -> None:
     ranges = runs.learned[
         runs.learned["folder"].isin(found["folder"]) & runs.learned["quantity"].str.startswith("range/")
     ]
-    rows = _rows(list(dict.fromkeys(found["block"])), list(dict.fromkeys(found["comparison"])))
+    rows = bar_places(list(dict.fromkeys(found["block"])), list(dict.fromkeys(found["comparison"])))
     for (comparison, block), row in rows.items():
         chosen = ranges[(ranges["comparison"] == comparison) & (ranges["quantity"] == f"range/{block}")]
         if len(chosen):

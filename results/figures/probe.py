@@ -8,20 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, MultipleLocator, NullLocator
 
 from augbench.bench.probe import ProbeKind
-from augbench.results.figures.angle import BESIDE_PANEL
-from augbench.results.figures.style import (
-    FEW,
-    ONE_COLUMN,
-    TITLE_SIZE,
-    TWO_COLUMNS,
-    Look,
-    figure_style,
-    legend_below,
-    legend_height,
-    method_looks,
-    with_note,
-)
-from augbench.results.figures.text import LINE, wrap_text
+from augbench.results.figures.notes import lines_text
+from augbench.results.figures.panels import new_panels
+from augbench.results.figures.style import FEW, Look, figure_style, method_looks
 
 _AXIS_LABELS = {
     "rotation": "Rotation of the test images (°)",
@@ -48,27 +37,17 @@ def probe_figure(frame: pd.DataFrame, kind: ProbeKind) -> Figure:
         kind: The kind.
     """
     comparisons = list(dict.fromkeys(frame["comparison"]))
-    with figure_style():
-        width = ONE_COLUMN if len(comparisons) == 1 else TWO_COLUMNS
-        columns, lines = min(2, len(comparisons)), -(-len(comparisons) // 2)
-        room = width / columns - BESIDE_PANEL
-        titles = [wrap_text(name, room, TITLE_SIZE) for name in comparisons]
-        breaks = max(title.count("\n") for title in titles)
-        height = (2.1 + LINE * breaks) * lines + max(0.5, 0.2 + legend_height(frame["label"].unique(), width))
-        figure, body = with_note(width, height, *_notes(frame))
-        panels: list[Axes] = list(body.subplots(lines, columns, sharey=True, squeeze=False).flat)
+    labels = list(frame["label"].unique())
+    with figure_style(len(labels)):
+        panels = new_panels(comparisons, labels, [*_notes(frame), lines_text(frame)])
         looks = method_looks(frame)
-        for index, (axes, comparison) in enumerate(zip(panels, comparisons, strict=False)):
+        for axes, comparison in zip(panels.axes, comparisons, strict=True):
             _draw_curves(axes, frame[frame["comparison"] == comparison], looks)
-            axes.set_title(titles[index])
-            axes.set_xlabel(_AXIS_LABELS[kind.name])
-            axes.set_ylabel("Accuracy (%)" if index % 2 == 0 else "")
             _set_values(axes, kind, frame["value"].tolist())
-        for axes in panels[len(comparisons) :]:
-            axes.set_axis_off()
-        panels[0].set_ylim(bottom=0)
-        legend_below(body, panels, width)
-    return figure
+        panels.axes[0].set_ylim(bottom=0)
+        panels.label(_AXIS_LABELS[kind.name], "Accuracy (%)")
+        panels.legend()
+    return panels.figure
 
 
 def _draw_curves(axes: Axes, frame: pd.DataFrame, looks: dict[str, Look]) -> None:

@@ -48,10 +48,19 @@ _SETTINGS: Any = {
     "lines.linewidth": 1.3,
     "lines.markersize": 3.5,
     "pdf.fonttype": 42,
+    "svg.hashsalt": "augbench",  # the same numbers give the same file
+    "text.parse_math": False,  # names are text, whatever dollar signs are in them
     "savefig.dpi": 200,
 }
 
-# Positions in seaborn's colour-blind safe palette; blocks and data sets use what learners leave over.
+_CROWDED_SETTINGS: Any = {"lines.linewidth": 0.9, "lines.markersize": 2.6}
+_CROWD = 8  # lines in a panel, from which on they are thinner
+
+# In place of seaborn's tan, grey and yellow: tan and green, grey and green look alike to some of the colour-blind, and
+# a yellow line on white to hardly anyone like a line. By position in the palette.
+_REPLACED_COLOURS = {5: (0.5, 0.3, 0.15), 7: (0.42, 0.42, 0.42), 8: (0.3, 0.15, 0.55)}
+
+# Positions in the palette; blocks and data sets use what learners leave over.
 _OTHER_METHOD_COLOURS = (8, 5, 9, 3, 6)
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 # Position of the colour, of the marker and of the dashes: relatives share a colour.
@@ -115,9 +124,13 @@ class Look:
 
 
 @contextmanager
-def figure_style() -> Iterator[None]:
-    """Use the common settings within the block, and leave matplotlib's own as they were."""
-    with mpl.rc_context(_SETTINGS):
+def figure_style(lines: int = 1) -> Iterator[None]:
+    """Use the common settings within the block, and leave matplotlib's own as they were.
+
+    Args:
+        lines: How many lines there are in a panel: many are thin.
+    """
+    with mpl.rc_context(_SETTINGS | (_CROWDED_SETTINGS if lines > _CROWD else {})):
         yield
 
 
@@ -211,7 +224,9 @@ def block_looks(names: Iterable[str]) -> dict[str, Look]:
 
 
 def _palette() -> Sequence[Colour]:
-    return [(red, green, blue) for red, green, blue in sns.color_palette("colorblind", 10)]
+    """Ten colours that also the colour-blind can tell apart; learners, data sets and blocks choose from them."""
+    colours = [(red, green, blue) for red, green, blue in sns.color_palette("colorblind", 10)]
+    return [_REPLACED_COLOURS.get(position, colour) for position, colour in enumerate(colours)]
 
 
 def angle_axis(axes: Axes) -> None:
@@ -224,7 +239,7 @@ _HANDLE, _DASHED_HANDLE = 1.6, 3.4
 """Lengths of what stands before a legend's entry, in sizes of its font."""
 
 
-def legend_below(figure: FigureBase, panels: Iterable[Axes], width: float) -> None:
+def legend_below(figure: FigureBase, panels: Iterable[Axes], width: float, order: Sequence[str] = ()) -> None:
     """Put one legend below a figure, with everything that is in any of its panels.
 
     Where lines are dashed to be told apart, the legend shows enough of each for that. Entries that are wider than the
@@ -234,11 +249,13 @@ def legend_below(figure: FigureBase, panels: Iterable[Axes], width: float) -> No
         figure: Where to put it.
         panels: Panels whose lines and bars have labels.
         width: Room for it, in inches.
+        order: Entries that come first, in this order, where they occur; the others follow as they are found.
     """
-    entries: dict[str, Artist] = {}
+    found: dict[str, Artist] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
-        entries = {**dict(zip(labels, handles, strict=True)), **entries}
+        found = {**dict(zip(labels, handles, strict=True)), **found}
+    entries = {label: found[label] for label in (*(label for label in order if label in found), *found)}
     # A style that has a name, such as the dotted diagonal, is never one of several alike.
     dashed = any(isinstance(entry, Line2D) and entry.get_linestyle() == "--" for entry in entries.values())
     handlelength = _DASHED_HANDLE if dashed else _HANDLE

@@ -45,6 +45,11 @@ def write_run_folder(
     probabilities: Sequence[Sequence[float]] = ((0.9, 0.1), (0.2, 0.8), (0.6, 0.4), (0.7, 0.3)),
     labels: Sequence[int] = (0, 1, 1, 0),
     version: int = 1,
+    dataset_version: int = 1,
+    drawn: Mapping[int, Any] = MappingProxyType({}),
+    status: Mapping[str, Any] = MappingProxyType({}),
+    gpu: bool | None = None,
+    environment: Mapping[str, Any] = MappingProxyType({}),
     planted: tuple[str, Sequence[str]] | None = None,
     recovery: Mapping[str, float] | None = None,
 ) -> RunFolder:
@@ -53,20 +58,28 @@ def write_run_folder(
     Names may be such as cannot be registered. Only what is done gets a result. `accuracy` is that of each number of
     test-time draws, or without any; `probe` is the accuracy at PROBE_DEGREES. `learned` are the learned numbers after
     each epoch, the last of them repeated to the end. Two devices joined by " + " make a run that went on elsewhere.
-    `planted` is the name of a law with the coordinates that it changes, `recovery` the distance in each coordinate.
+    `drawn` are the probabilities (repeats, images, classes) by number of test-time draws, `probabilities` those without
+    any. `status` is what is recorded besides the state, such as cause and reason. There is an `environment.json` if
+    `gpu` says whether the device is one, with the entries of `environment` besides. `planted` is the name of a law with
+    the coordinates that it changes, `recovery` the distance in each coordinate.
     """
     learner = Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1})
-    data = Component(name=dataset, version=1, settings=dict(options), checksum="sha256:0123456789abcdef")
+    data = Component(name=dataset, version=dataset_version, settings=dict(options), checksum="sha256:0123456789abcdef")
     spec = _spec(learner, data, protocol or Protocol(), epochs, seed)
     folder = RunFolder(root / "runs" / spec.folder_name)
     folder.write_spec(spec)
     rows = _epochs(learned, epochs)
     folder.write_metrics(rows)
-    folder.write_status(state)
+    folder.write_status(state, **status)
+    if gpu is not None:
+        write_json(folder.path / "environment.json", {"attempts": [_attempt(device, gpu, code) | dict(environment)]})
     if state != RunState.DONE:
         return folder
+    predictions = {
+        f"draws_{n}": np.array(repeats, dtype=np.float32) for n, repeats in {0: [probabilities], **drawn}.items()
+    }
     with atomic_write(folder.predictions) as file:
-        np.savez_compressed(file, labels=np.array(labels), draws_0=np.array([probabilities], dtype=np.float32))
+        np.savez_compressed(file, labels=np.array(labels), **predictions)
     by_draws = accuracy if isinstance(accuracy, Mapping) else {0: accuracy}
     result = {
         "identity": spec.identity,
@@ -81,6 +94,19 @@ def write_run_folder(
     }
     write_json(folder.path / "result.json", result | _planted(planted, recovery))
     return folder
+
+
+def _attempt(device: str, gpu: bool, code: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "attempt": 1,
+        "host": "node1",
+        "device": device,
+        "device_uuid": "GPU-1" if gpu else None,
+        "code": dict(code),
+        "command": "augbench run suite.toml --out out",
+        "python": "3.11.7",
+        "packages": {"torch": "2.9.0", "numpy": "2.0.0", "mlxtend": None},
+    }
 
 
 def _spec(method: Component, dataset: Component, protocol: Protocol, epochs: int, seed: int) -> RunSpec:
@@ -112,12 +138,18 @@ def _metrics(accuracy: float) -> dict[str, dict[str, Any]]:
     return {name: {"mean": value, "sd": None, "values": [value]} for name, value in values.items()}
 
 
+@pytest.fixture(scope="session")
+def write_run_below() -> WriteRun:
+    """Write runs below any folder, for fixtures that several tests share."""
+    return write_run_folder
+
+
 @pytest.fixture
 def write_run(tmp_path: Path) -> WriteRun:
-    """Write runs below `tmp_path`."""
+    """Write runs below `tmp_path`, or below `root`."""
 
-    def write(*arguments: Any, **options: Any) -> RunFolder:
-        return write_run_folder(tmp_path, *arguments, **options)
+    def write(*arguments: Any, root: Path = tmp_path, **options: Any) -> RunFolder:
+        return write_run_folder(root, *arguments, **options)
 
     return write
 

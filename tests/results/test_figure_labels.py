@@ -196,7 +196,7 @@ def test_planted_data_sets_are_named_by_their_law(tmp_path: Path, write_run: Wri
     named = named_by_law(load_runs(tmp_path))
     expected = {"planted (shrink=2): rotation ±45°", "planted (shrink=2): rotation ±180°", "mnist5k (size=14)"}
     assert set(named.runs["comparison"]) == set(named.probe["comparison"]) == expected
-    assert {axes.get_title() for axes in angle_figure(named).axes[:3]} == expected
+    assert {axes.get_title().replace("\n", " ") for axes in angle_figure(named).axes[:3]} == expected
 
 
 def test_the_width_of_a_line() -> None:

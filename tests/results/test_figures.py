@@ -31,6 +31,7 @@ from augbench.results.figures.style import block_look, dataset_look, method_look
 from augbench.results.frame import Runs, load_runs
 
 WriteRun = Callable[..., RunFolder]
+STARTS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
 PROBES = {0: (0.5, 0.4, 0.9, 0.4), 1: (0.7, 0.2, 0.8, 0.6)}
 
 
@@ -135,7 +136,7 @@ def test_maxima_of_the_ranges_that_are_drawn(tmp_path: Path, write_run: WriteRun
     write_run("augerino", learned=[{"range/x-translation": 0.1, "range/stretch": 0.1, "range/symmetric-shear": 0.1}])
     figure = learned_figure(load_runs(tmp_path))
     note = found_text(figure, "max. of the ranges")
-    assert note.get_text() == "max. of the ranges: scales ×2, shears 1, shifts half an image"
+    assert note.get_text() == "n = 1 seed.\nmax. of the ranges: scales ×2, shears 1, shifts half an image"
     (axes,) = figure.axes
     legend = axes.get_legend()
     assert legend is not None
@@ -151,7 +152,7 @@ def test_maxima_of_different_protocols(tmp_path: Path, write_run: WriteRun) -> N
     for degrees in (90, 180):
         protocol = Protocol(maximum_rotation=math.radians(degrees))
         write_run("augerino", learned=[{"range/rotation": 0.1}], protocol=protocol)
-    assert "max. of the ranges: rotation ±90° or ±180°" in texts(learned_figure(load_runs(tmp_path)))
+    assert found_text(learned_figure(load_runs(tmp_path)), "max. of the ranges: rotation ±90° or ±180°")
 
 
 def test_long_names_over_the_columns(tmp_path: Path, write_run: WriteRun) -> None:
@@ -208,11 +209,11 @@ def test_settings_of_a_learner_look_different_in_legends(tmp_path: Path, write_r
 
 def test_what_the_reliability_diagram_leaves_out(runs: Runs) -> None:
     figure = reliability_figure(runs)
-    assert figure.axes[2].get_ylabel() == "Images (%,\nlog scale)"
-    assert figure.axes[2].get_yscale() == "log"
+    assert figure.axes[1].get_ylabel() == "Images (%,\nlog scale)"
+    assert figure.axes[1].get_yscale() == "log"
     (legend,) = figure.findobj(Legend)
-    note = found_text(figure, "Bins of fewer than 10 images are left out of the lines; seeds pooled")
-    assert not overlaps(figure, note, legend, *[axes.xaxis.label for axes in figure.axes[2:]])
+    note = found_text(figure, "Images of n = 2 seeds pooled; bins of fewer than 10 images are left out of the lines")
+    assert not overlaps(figure, note, legend, *[axes.xaxis.label for axes in figure.axes[1::2]])
     assert legend.handlelength == 1.6
 
 
@@ -229,12 +230,11 @@ def test_overview(runs: Runs) -> None:
 
 
 def test_overview_of_blocks_that_change_every_other_image(tmp_path: Path, write_run: WriteRun, runs: Runs) -> None:
-    assert "flip, where drawn, changes every other image" in texts(overview_figure(runs))
+    assert found_text(overview_figure(runs), "\nflip, where drawn, changes every other image")
     numbers = scale_numbers(0)[0]
     write_run("scale", dataset="other", learned=[numbers | {"probability/half-turn": 0.5}])
     figure = overview_figure(load_runs(tmp_path))
-    assert "half-turn and flip, where drawn, change every other image" in texts(figure)
-    note = found_text(figure, "every other image")
+    note = found_text(figure, "half-turn and flip, where drawn, change every other image")
     assert not overlaps(figure, note, *figure.findobj(Legend), *[axes.xaxis.label for axes in figure.axes])
     assert note.get_window_extent().x1 < figure.axes[1].get_window_extent().x0  # below the left half
     del numbers["probability/flip"]
@@ -251,7 +251,7 @@ def test_overview_of_the_first_of_several_settings(tmp_path: Path, write_run: Wr
     left = figure.axes[0]
     title = left.get_title()
     assert title.startswith("What scale found\n(estimator=leave-one-")
-    assert "the first of 3 settings of scale\nflip, where drawn, changes every other image" in texts(figure)
+    assert found_text(figure, "the first of 3 settings of scale\nflip, where drawn, changes every other image")
     assert not overlaps(figure, left.title, found_text(figure, "up to"), figure.axes[1].title)
 
 
@@ -290,11 +290,10 @@ def test_blocks_and_data_sets_do_not_look_like_learners(runs: Runs) -> None:
 def test_files(tmp_path: Path, runs: Runs) -> None:
     before = dict(mpl.rcParams)
     written = write_figures(runs, tmp_path / "out")
-    assert [path.name for path in written] == [
-        f"{name}.{ending}" for name in ("angle", "learned", "overview", "reliability") for ending in ("png", "pdf")
-    ]
+    names = ("angle", "calibration", "learned", "overview", "parameters", "pareto", "ranks", "reliability")
+    assert [path.name for path in written] == [f"{name}.{ending}" for name in names for ending in STARTS]
     for path in written:
-        assert path.read_bytes().startswith(b"%PDF" if path.suffix == ".pdf" else b"\x89PNG")
+        assert path.read_bytes().startswith(STARTS[path.suffix[1:]])
     assert dict(mpl.rcParams) == before
 
 
@@ -308,7 +307,7 @@ def test_the_same_numbers_give_the_same_files(tmp_path: Path, write_run: WriteRu
 def test_only_what_there_is_something_for(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none", probe=(), protocol=Protocol(probe_angles=0))
     runs = load_runs(tmp_path)
-    assert [path.name for path in write_figures(runs, tmp_path / "out")] == ["reliability.png", "reliability.pdf"]
+    assert {path.stem for path in write_figures(runs, tmp_path / "out")} == {"calibration", "reliability"}
     with pytest.raises(UserError, match="probe_angles"):
         angle_figure(runs)
     with pytest.raises(UserError, match="learned"):
@@ -322,3 +321,11 @@ def test_nothing_finished(tmp_path: Path, write_run: WriteRun) -> None:
     with pytest.raises(UserError, match="1 planned"):
         write_figures(load_runs(tmp_path), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_one_format(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", probe=())
+    runs = load_runs(tmp_path)
+    assert {path.suffix for path in write_figures(runs, tmp_path / "out", formats=["svg"])} == {".svg"}
+    with pytest.raises(UserError, match="jpg"):
+        write_figures(runs, tmp_path / "other", formats=["jpg"])

@@ -10,10 +10,11 @@ import pytest
 from augbench.bench.law import COORDINATES
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.results.comparison import comparison_table
+from augbench.results.formats import to_csv, to_latex, to_markdown
 from augbench.results.frame import load_runs
 from augbench.results.recovery import coordinate_table, has_planted, recovery_table
 from augbench.results.table import Cell, Table
-from augbench.results.tables import to_csv, to_latex, to_markdown, write_tables
+from augbench.results.tables import write_tables
 
 WriteRun = Callable[..., RunFolder]
 LAWS = {
@@ -74,9 +75,19 @@ def test_missing_seeds_are_said(tmp_path: Path, plant: WriteRun) -> None:
         plant("none", "flip", {"flip": 0.5}, seed=seed)
         plant("scale", "flip", {"flip": 0.2}, seed=seed, state=RunState.DONE if seed else RunState.FAILED)
     runs = load_runs(tmp_path)
-    assert cell(recovery_table(runs), "scale", "flip").text == "90.0 ± 0.0 %; 0.200 ± 0.000 / 0.029 ± 0.000 (2/3 seeds)"
-    assert cell(coordinate_table(runs), "scale", "flip").text == "0.200 ± 0.000 (2/3 seeds)"
-    assert any("1 failed (scale on planted (flip=0.5, shrink=2))" in note for note in recovery_table(runs).notes)
+    assert cell(recovery_table(runs), "scale", "flip").text == "90.0 ± 0.0 %; 0.200 ± 0.000 / 0.029 ± 0.000 (2/3)"
+    assert cell(coordinate_table(runs), "scale", "flip").text == "0.200 ± 0.000 (2/3)"
+    assert "Without a result so far: scale on planted (flip=0.5, shrink=2)." in recovery_table(runs).notes
+
+
+def test_laws_with_different_numbers_of_seeds_say_theirs(tmp_path: Path, plant: WriteRun) -> None:
+    for seed in (0, 1, 2):
+        plant("none", "flip", {"flip": 0.5}, seed=seed)
+    for seed in (0, 1):
+        plant("none", "rotation ±45°", {"turn": 0.1}, seed=seed)
+    (row,) = recovery_table(load_runs(tmp_path)).rows
+    assert row.seeds is None
+    assert [shown.text.rpartition(" (")[2] for shown in row.cells] == ["n = 3)", "n = 2)"]
 
 
 def test_methods_without_maps_of_the_plane_have_an_accuracy_only(tmp_path: Path, plant: WriteRun) -> None:
@@ -130,7 +141,7 @@ def test_different_bases_networks_and_budgets_never_share_a_row(tmp_path: Path, 
 def test_formats(tmp_path: Path, plant: WriteRun) -> None:
     plant("none", "rotation ±45°", {"turn": 0.125})
     runs = load_runs(tmp_path)
-    assert "| planted (shrink=2) | none | 90.0 %; 0.125 / 0.018 |" in to_markdown(recovery_table(runs))
+    assert "| planted (shrink=2) | none | 1 | 90.0 %; 0.125 / 0.018 |" in to_markdown(recovery_table(runs))
     assert r"rotation $\pm$45$^\circ$" in to_latex(recovery_table(runs))
     (turn,) = [
         row for row in csv.DictReader(io.StringIO(to_csv(coordinate_table(runs)))) if row["metric"].endswith("/turn")
@@ -143,8 +154,7 @@ def test_files_are_written_where_something_was_planted(tmp_path: Path, plant: Wr
     plant("none", "flip", {"flip": 0.5})
     runs = load_runs(tmp_path)
     written = write_tables(runs, tmp_path / "out")
-    names = [f"{table}.{ending}" for table in ("comparison", "recovery") for ending in ("md", "csv", "tex")]
-    assert [path.name for path in written] == names
+    assert {"recovery.md", "recovery.tex", "recovery.csv", "recovery.html"} <= {path.name for path in written}
     text = (tmp_path / "out" / "recovery.md").read_text(encoding="utf-8")
     assert text == to_markdown(recovery_table(runs)) + "\n" + to_markdown(coordinate_table(runs))
     latex = (tmp_path / "out" / "recovery.tex").read_text(encoding="utf-8")
@@ -168,3 +178,13 @@ def test_other_data_beside_planted_data_is_left_out(tmp_path: Path, plant: Write
     errors = [row.cells[4].text for row in comparison_table(runs).rows]
     assert comparison_table(runs).columns[4].heading == "Recovery error, planted"
     assert errors == ["–", "0.500"]
+
+
+def test_a_seed_that_one_law_lacks_is_explained(tmp_path: Path, plant: WriteRun) -> None:
+    for seed in (0, 1):
+        plant("none", "rotation ±45°", {"turn": 0.1}, seed=seed)
+        plant("none", "flip", {"flip": 0.5}, seed=seed, state=RunState.DONE if seed else RunState.FAILED)
+    table = recovery_table(load_runs(tmp_path))
+    assert cell(table, "none", "flip").text.endswith(" (1/2)")
+    assert cell(table, "none", "rotation ±45°").text.endswith("± 0.000")
+    assert any(note.startswith("(k/N): ") for note in table.notes)

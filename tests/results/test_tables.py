@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,18 +12,14 @@ from rich.console import Console
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.results.comparison import comparison_table
+from augbench.results.formats import to_csv, to_latex, to_markdown, to_rich
+from augbench.results.formats.blocks import cut
+from augbench.results.formats.latex import escape_latex
+from augbench.results.formats.lines import CSV_COLUMNS
+from augbench.results.formats.markdown import escape_markdown
 from augbench.results.frame import load_runs
 from augbench.results.table import Table
-from augbench.results.tables import (
-    CSV_COLUMNS,
-    escape_latex,
-    escape_markdown,
-    to_csv,
-    to_latex,
-    to_markdown,
-    to_rich,
-    write_tables,
-)
+from augbench.results.tables import FORMATS, write_tables
 
 WriteRun = Callable[..., RunFolder]
 NASTY = r"a_b & <c>|[d]*100%$\~^#{}"
@@ -45,10 +42,10 @@ def markdown_cells(line: str) -> list[str]:
 def test_markdown(table: Table) -> None:
     lines = to_markdown(table).splitlines()
     rows = [markdown_cells(line) for line in lines if line.startswith("|")]
-    assert {len(row) for row in rows} == {2 + len(table.columns)}
-    assert rows[2][:3] == ["mnist5k (size=14)", "none", "**85.0 ± 7.1**"]
-    assert rows[3][:4] == ["", "scale", "75.0 ± 7.1", "**85.0 ± 7.1**"]
-    assert rows[4][:3] == ["rotmnist5k (size=14)", "none", "**90.0**"]
+    assert {len(row) for row in rows} == {3 + len(table.columns)}
+    assert rows[2][:4] == ["mnist5k (size=14)", "none", "2", "**85.0 ± 7.1**"]
+    assert rows[3][:5] == ["", "scale", "2", "75.0 ± 7.1", "**85.0 ± 7.1**"]
+    assert rows[4][:4] == ["rotmnist5k (size=14)", "none", "1", "**90.0**"]
     assert lines[0] == "## Comparison of augmentation learners"
     assert sum(line.startswith("- ") for line in lines) == len(table.notes) + len(table.definitions)
 
@@ -73,13 +70,40 @@ def test_csv_round_trips(table: Table, tmp_path: Path) -> None:
 
 def test_latex(table: Table) -> None:
     text = to_latex(table)
-    for command in (r"\begin{table*}", r"\toprule", r"\bottomrule", r"\end{tabular}", r"\caption{"):
+    for command in (r"\begin{table*}", r"\caption{", r"\label{tab:comparison}", r"\begin{minipage}"):
         assert text.count(command) == 1
-    assert text.count(r"\midrule") == 2  # below the headings and between the data sets
-    assert r"mnist5k (size=14) & none & \textbf{85.0 $\pm$ 7.1} & --" in text
-    assert r"Accuracy (\%)" in text
-    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {1 + len(table.columns)}
+    blocks = re.findall(r"\\begin\{tabular\}\{llr.*?\\bottomrule", text, re.DOTALL)
+    assert len(blocks) == 2, "ten columns and their first ones are too wide for a page"
+    assert [block.count(r"\midrule") for block in blocks] == [2, 2]  # below the headings, and between the data sets
+    for block in blocks:
+        rows = [line for line in block.splitlines() if line.endswith(r"\\")]
+        assert len({len(re.findall(r"(?<!\\)&", row)) for row in rows}) == 1
+    assert r"mnist5k (size=14) & none & 2 & \textbf{85.0 $\pm$ 7.1} & --" in blocks[0]
+    assert r"Accuracy\\(\%)" in blocks[0]
+    assert r"Time / none" in blocks[1]
+
+
+def test_a_tall_latex_table_goes_on_on_another_page(table: Table) -> None:
+    many = replace(table, rows=tuple(replace(row, comparison=f"set {i // 3}") for i, row in enumerate(table.rows * 30)))
+    text = to_latex(many)
+    pages = text.split(r"\begin{table*}")[1:]
+    assert len(pages) > 2
+    assert pages[0].startswith("\n\\centering\n\\caption{Comparison of augmentation learners}\n\\label{")
+    for page in pages[1:]:
+        assert r"\addtocounter{table}{-1}" in page
+        assert r"\caption{Comparison of augmentation learners (continued)}" in page
+        assert r"\label" not in page
+    assert [r"\begin{minipage}" in page for page in pages] == [False] * (len(pages) - 1) + [True]
+    assert text.count("none & 1") == 2 * 30  # nothing is lost: each block has all rows
+    assert all(page.count("\\\\\n") <= 60 for page in pages)
+
+
+def test_columns_are_cut_into_blocks_of_about_one_width() -> None:
+    assert cut([], 10) == [[]]
+    assert cut([4, 4], 10) == [[0, 1]]
+    assert cut([4, 4, 4], 10) == [[0, 1], [2]]
+    assert cut([3, 3, 3, 3], 10) == [[0, 1], [2, 3]], "3 and 1 would fit as well"
+    assert cut([30, 2, 30], 10) == [[0], [1], [2]], "what is too wide has a block of its own"
 
 
 def render(table: Table, *, width: int, complete: bool = False) -> str:
@@ -128,14 +152,14 @@ def test_any_name_is_shown_as_it_is(tmp_path: Path, write_run: WriteRun) -> None
     table = comparison_table(runs)
 
     rows = [markdown_cells(line) for line in to_markdown(table).splitlines() if line.startswith("|")]
-    assert {len(row) for row in rows} == {2 + len(table.columns)}
+    assert {len(row) for row in rows} == {3 + len(table.columns)}
     name = next(row[1] for row in rows if "c" in row[1] and "b" in row[1])
     assert name == r"a\_b &amp; &lt;c&gt;\|\[d\]\*100%\$\\\~^\#{}"
     assert rows[2][0] == r"data\_set &amp; &lt;e&gt;\|f (size=14)"
 
     latex = to_latex(table)
     assert escape_latex(NASTY) in latex
-    assert r"a\_b \& \textless{}c\textgreater{}\textbar{}{[}d{]}*100\%\$\textbackslash{}" in latex
+    assert r"a\_b \& \textless{}c\textgreater{}\textbar{}{[}d{]}{*}100\%\$\textbackslash{}" in latex
     assert latex.count("{") == latex.count("}")
     assert f",{NASTY}," in to_csv(table)
     assert NASTY in render(table, width=200, complete=True)
@@ -144,6 +168,37 @@ def test_any_name_is_shown_as_it_is(tmp_path: Path, write_run: WriteRun) -> None
 def test_a_name_may_hold_a_line_break() -> None:
     assert escape_markdown("a\nb") == "a b"
     assert escape_latex("a\nb") == "a b"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- x", r"\- x"),
+        ("---", r"\---"),
+        ("+ x", r"\+ x"),
+        ("1. x", r"1\. x"),
+        ("12) x", r"12\) x"),
+        ("+0.5 and augerino+flips", "+0.5 and augerino+flips"),
+        ("0.5 a-b", "0.5 a-b"),
+    ],
+)
+def test_nothing_begins_a_list_in_markdown(text: str, expected: str) -> None:
+    assert escape_markdown(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("αω", r"$\alpha$$\omega$"), ("é", "é"), ("ð中\x1b", "U+00F0U+4E2DU+001B"), ("*", "{*}")],
+)
+def test_latex_says_what_its_fonts_lack(text: str, expected: str) -> None:
+    assert escape_latex(text) == expected
+
+
+def test_the_terminal_is_not_steered(table: Table) -> None:
+    steering = replace(table.rows[0], label="a\x1b[31mred\x07")
+    text = render(replace(table, rows=(steering,)), width=200, complete=True)
+    assert "a�[31mred�" in text
+    assert "\x1b" not in text
 
 
 def test_a_method_with_special_characters(tmp_path: Path, write_run: WriteRun) -> None:
@@ -159,9 +214,20 @@ def test_files(tmp_path: Path, write_run: WriteRun) -> None:
     write_run()
     out = tmp_path / "new" / "folder"
     written = write_tables(load_runs(tmp_path), out)
-    assert [path.name for path in written] == ["comparison.md", "comparison.csv", "comparison.tex"]
-    assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in written)
+    names = [f"{table}.{ending}" for table in ("comparison", "accuracy", "calibration") for ending in FORMATS]
+    assert [path.name for path in written] == names
+    assert sorted(path.name for path in out.iterdir()) == sorted(names)
     assert (out / "comparison.md").read_text(encoding="utf-8") == to_markdown(comparison_table(load_runs(tmp_path)))
+
+
+def test_formats_can_be_chosen(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run()
+    runs = load_runs(tmp_path)
+    written = write_tables(runs, tmp_path / "out", formats=("csv",))
+    assert [path.name for path in written] == ["comparison.csv", "accuracy.csv", "calibration.csv"]
+    with pytest.raises(UserError, match=r"no format 'text'.*Valid choices: csv, html, md, tex\."):
+        write_tables(runs, tmp_path / "none", formats=("text",))  # type: ignore[arg-type]
+    assert not (tmp_path / "none").exists()
 
 
 def test_no_files_of_nothing(tmp_path: Path, write_run: WriteRun) -> None:

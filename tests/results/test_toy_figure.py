@@ -62,7 +62,7 @@ def test_panels_show_training_points_copies_and_test_points(runs: dict[Way, ToyR
 def test_files_are_written_and_the_same_numbers_give_the_same_files(tmp_path: Path, runs: dict[Way, ToyRun]) -> None:
     results = [run.result for run in runs.values()]
     written = write_toy(results, runs, tmp_path / "new" / "folder")
-    names = ["toy.csv", "toy_trajectory.csv", "toy.png", "toy.pdf"]
+    names = ["toy.csv", "toy_trajectory.csv", "toy.png", "toy.pdf", "toy.svg"]
     assert [path.name for path in written] == names
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == sorted(names)
     pd.testing.assert_frame_equal(pd.read_csv(written[0]), toy_frame(results))

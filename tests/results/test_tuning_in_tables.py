@@ -10,10 +10,10 @@ from augbench.bench.files import write_json
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import DamagedError, RunFolder
 from augbench.results.comparison import comparison_table
+from augbench.results.formats import to_csv, to_markdown
 from augbench.results.frame import load_runs
 from augbench.results.probes import finished_runs
 from augbench.results.table import Cell, Table
-from augbench.results.tables import to_csv, to_markdown
 
 WriteRun = Callable[..., RunFolder]
 ON_VALIDATION = Protocol(evaluated_on="validation")
@@ -36,10 +36,10 @@ def test_the_tuning_counts_once_for_all_seeds(write_run: WriteRun, tmp_path: Pat
         tuned(write_run("scale", seed=seed, training_seconds=3599.0))
         write_run("none", seed=seed, training_seconds=1799.0)
     table = comparison_table(load_runs(tmp_path))
-    assert cell(table, "scale", "Tuning (h)") == Cell("2", 2.0, None, 2)
-    assert cell(table, "scale", "Total (h)") == Cell("4", 4.0, None, 2)  # 2 + 2 · (3599 + 1) / 3600
+    assert cell(table, "scale", "Tuning (h)") == Cell("2", 2.0, None, 2, asked=2)
+    assert cell(table, "scale", "Total (h)") == Cell("4", 4.0, None, 2, asked=2)  # 2 + 2 · (3599 + 1) / 3600
     assert cell(table, "none", "Tuning (h)").text == "–"
-    assert cell(table, "none", "Total (h)") == Cell("1", 1.0, None, 2)
+    assert cell(table, "none", "Total (h)") == Cell("1", 1.0, None, 2, asked=2)
     text = to_markdown(table)
     assert "tuned on the validation split: scale on mnist5k (size=14) with 20 trials (random)." in text
     assert "Tuning (h): hours that all trials of the tuning took together, once for all seeds." in text

@@ -1,0 +1,35 @@
+"""`augbench archive`: runs packed for sharing."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from augbench.bench.commands.plain import safe
+from augbench.bench.commands.showing import SkipDamaged, Sources
+from augbench.bench.errors import UserError
+from augbench.bench.run_folder import DamagedError
+
+
+def archive(
+    sources: Sources,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="File to write: NAME.tar.gz for run folders without networks and checkpoints; NAME.parquet for a "
+            "small table of all runs, from which every table and figure can be made."
+        ),
+    ],
+    skip_damaged: SkipDamaged = False,
+) -> None:
+    """Pack runs into one file that `--from` of other commands reads."""
+    from augbench.results.archive import pack
+    from augbench.results.problems import counted
+
+    try:
+        count, problems = pack(sources, out, skip_damaged=skip_damaged)
+    except DamagedError as error:
+        raise UserError(f"{error} Or leave it out with --skip-damaged.") from None
+    for problem in problems:
+        typer.echo(f"Left out: {safe(problem.text)}", err=True)
+    typer.echo(f"{out}: {counted(count, 'run')}, {out.stat().st_size / 1e6:.1f} MB")

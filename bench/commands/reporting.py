@@ -1,0 +1,23 @@
+"""`augbench report`: everything about some runs as one page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from augbench.bench.commands.showing import NoCache, SkipDamaged, Sources, load
+
+
+def report(
+    sources: Sources,
+    out: Annotated[Path, typer.Option("--out", help="The page to write, such as report.html.")],
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    skip_damaged: SkipDamaged = False,
+    no_cache: NoCache = False,
+) -> None:
+    """Write one HTML page that needs no network: results, charts, images, failures, and how to make it all again."""
+    from augbench.results.report import TITLE, check_page, write_report
+
+    check_page(out)
+    runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
+    typer.echo(str(write_report(runs, out, title or TITLE)))

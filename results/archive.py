@@ -1,0 +1,49 @@
+"""Packing runs for sharing: run folders without networks as .tar.gz, or what figures and tables need as .parquet."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from augbench.bench.errors import UserError
+from augbench.bench.files import make_folder
+from augbench.results.frame import load_runs
+from augbench.results.problems import Problem
+from augbench.results.sources.archives import write_archive
+from augbench.results.sources.campaign import write_campaign
+from augbench.results.sources.collecting import collect
+
+
+def pack(sources: Sequence[Path], out: Path, *, skip_damaged: bool = False) -> tuple[int, tuple[Problem, ...]]:
+    """Pack every run of some sources into one file; the same runs give the same bytes.
+
+    Args:
+        sources: Output folders, archives and campaigns.
+        out: The file, in place of one that is there already: NAME.tar.gz has the files of each run but for its
+            checkpoint and network, trials of a tuning included; NAME.parquet a row for each run that is evaluated on
+            test images, with what became of each test image, but neither probabilities nor example images.
+        skip_damaged: Leave damaged folders out.
+
+    Returns:
+        How many runs are in it, and what was left out.
+
+    Raises:
+        DamagedError: If a folder is damaged or there twice, unless `skip_damaged`.
+        UserError: If a source cannot be read, the file cannot be written or its name ends in something else.
+    """
+    name = out.name.lower()
+    if not name.endswith((".tar.gz", ".tgz", ".parquet")):
+        raise UserError(
+            f"{out} does not end as files with runs do. Give NAME.tar.gz for run folders without their networks, or "
+            "NAME.parquet for a small table that all tables and figures can be made from."
+        )
+    if out.is_dir():
+        raise UserError(f"{out} is a folder. Give the name of a file that is not there yet.")
+    if name.endswith(".parquet"):
+        runs = load_runs(sources, skip_damaged=skip_damaged)
+        make_folder(out.absolute().parent)
+        write_campaign(runs, out)
+        return len(runs.records), runs.problems
+    collected = collect(sources, skip_damaged=skip_damaged, cache=False)
+    everything = [*collected.records, *collected.trials]
+    make_folder(out.absolute().parent)
+    write_archive(everything, out)
+    return len(everything), tuple(one for one in collected.problems if one.kind != "trial of a tuning")

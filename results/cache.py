@@ -1,0 +1,91 @@
+"""What became of the test images of finished runs, kept in the output folder, since reading predictions takes long.
+
+An entry is found by the content of the run's `result.json`, which holds the metrics of the predictions to the last
+digit, and by the size of `predictions.npz`: so it is no matter where a folder lies or when it was copied, and a run
+that was made again has another entry. The file can be deleted at any time.
+"""
+
+import hashlib
+import json
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from augbench.bench.errors import CannotGoOnError
+from augbench.bench.files import atomic_write
+from augbench.results.outcomes import Outcomes
+from augbench.results.record import Record
+from augbench.results.sources.packed import OUTCOMES, outcome_columns, read_outcome_columns
+
+FORMAT = 1
+METADATA = b"augbench.outcomes"
+KEY = "key"
+NAME = Path("cache") / "outcomes.parquet"
+UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
+
+
+class OutcomesCache:
+    """Outcomes of the runs of one output folder, read when they are asked for first.
+
+    Args:
+        out: The output folder; None to keep them in memory only.
+    """
+
+    def __init__(self, out: Path | None) -> None:
+        self.path = out / NAME if out is not None else None
+        self._known: dict[str, Outcomes] | None = None
+        self._unsaved = 0.0  # seconds that it took
+
+    def of(self, record: Record) -> Outcomes:
+        """Return the outcomes of a finished run, from its predictions if they are not known.
+
+        Raises:
+            DamagedError: If the predictions are damaged.
+        """
+        if self._known is None:
+            self._known = self._read()
+        key = _key(record)
+        if key not in self._known:
+            begun = time.perf_counter()
+            self._known[key] = record.outcomes()
+            self._unsaved += time.perf_counter() - begun
+        return self._known[key]
+
+    def save(self, worth: float = 0.0) -> None:
+        """Write down what is new, beside what was there before; where that cannot be done, nothing is lost.
+
+        Args:
+            worth: Seconds that making it must have taken; else it is not written yet.
+        """
+        if self.path is None or self._known is None or self._unsaved <= worth:
+            return
+        keys = pa.table({KEY: list(self._known)})
+        table = outcome_columns(list(self._known.values()))
+        for name in table.column_names:
+            keys = keys.append_column(name, table[name])
+        keys = keys.replace_schema_metadata({METADATA: json.dumps({"format": FORMAT}).encode()})
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+            with atomic_write(self.path) as file:
+                pq.write_table(keys, file, compression="zstd")
+            self._unsaved = 0.0
+        except (CannotGoOnError, OSError):  # somebody else's folder, or a full disk
+            return
+
+    def _read(self) -> dict[str, Outcomes]:
+        if self.path is None:
+            return {}
+        try:
+            table = pq.read_table(self.path, columns=[KEY, *OUTCOMES.names])
+            if json.loads(table.schema.metadata[METADATA])["format"] != FORMAT:
+                return {}
+            return dict(zip(table[KEY].to_pylist(), read_outcome_columns(table), strict=True))
+        except UNREADABLE:  # not there, or damaged: then it is made anew
+            return {}
+
+
+def _key(record: Record) -> str:
+    size = record.stored.predictions.size if record.stored.predictions is not None else 0
+    return hashlib.sha256(b"%d\n" % size + record.stored.result).hexdigest()

@@ -1,0 +1,96 @@
+"""Cells of measured numbers: the average over seeds, n of N, and which are the best of their comparison."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pandas as pd
+
+from augbench.results.definitions import LEVEL
+from augbench.results.frame import Runs
+from augbench.results.statistics.paired import best_methods
+from augbench.results.table import Cell, mean_cell
+
+LOWER_IS_BETTER = ("nll", "brier", "ece", "ece_equal_mass")
+SCORE_DIGITS = 3  # of all metrics but the accuracy
+
+
+def accuracy_digits(group: pd.DataFrame) -> int:
+    """Digits of a percentage that the test images can tell apart: 1 for 1,000 of them, 2 for 10,000."""
+    return max(1, math.ceil(math.log10(group["test_images"].iloc[0])) - 2)
+
+
+def asked_seeds(group: pd.DataFrame) -> int:
+    """Number of seeds for which runs of a comparison exist, finished or not."""
+    return int(group["asked"].max())
+
+
+def is_trial(group: pd.DataFrame) -> bool:
+    """Whether networks were trained for a single epoch, as at the level `smoke`, so that no result means anything."""
+    return bool((group["epochs"] == 1).all())
+
+
+def only(runs: Runs, group: pd.DataFrame) -> Runs:
+    """Leave out all scores but those of some runs, so that what is looked up often is found soon."""
+    return replace(runs, scores=runs.scores[runs.scores["folder"].isin(group["folder"])])
+
+
+def scores_of(runs: Runs, group: pd.DataFrame, metric: str, draws: int, column: str = "value") -> pd.DataFrame:
+    """Look up one metric of some runs.
+
+    Args:
+        runs: All runs.
+        group: Rows of `runs.runs`.
+        metric: Such as "accuracy".
+        draws: Number of test-time draws.
+        column: "value" or "sd_repeats".
+
+    Returns:
+        Columns `label`, `seed` and `value`, a row for each run that has it.
+    """
+    scores = runs.scores
+    chosen = scores[(scores["metric"] == metric) & (scores["draws"] == draws) & scores["folder"].isin(group["folder"])]
+    values = group[["folder", "label", "seed"]].merge(chosen[["folder", column]], on="folder")
+    return values.rename(columns={column: "value"})[["label", "seed", "value"]]
+
+
+def score_cells(
+    runs: Runs, group: pd.DataFrame, metric: str, draws: int, *, mark: bool = True, finer: int = 0
+) -> dict[str, Cell]:
+    """Average one metric over the seeds of each method of a comparison and mark the best.
+
+    Args:
+        runs: All runs.
+        group: Finished runs of one comparison.
+        metric: Such as "accuracy".
+        draws: Number of test-time draws.
+        mark: Whether to mark the best; results of a single epoch never are.
+        finer: Decimals more than usual.
+
+    Returns:
+        A cell for each method that has the metric, by its label.
+    """
+    values = scores_of(runs, group, metric, draws)
+    factor, digits = (100, accuracy_digits(group)) if metric == "accuracy" else (1, SCORE_DIGITS)
+    cells = {
+        str(label): mean_cell(of_label["value"], factor, digits + finer).of(asked_seeds(group))
+        for label, of_label in values.groupby("label", sort=False)
+    }
+    if not mark or is_trial(group):
+        return cells
+    return mark_best(cells, values, group, higher=metric not in LOWER_IS_BETTER)
+
+
+def mark_best(cells: Mapping[str, Cell], values: pd.DataFrame, group: pd.DataFrame, *, higher: bool) -> dict[str, Cell]:
+    """Mark the best method, and those that are not significantly worse.
+
+    Args:
+        cells: By label.
+        values: The numbers behind them: columns `label`, `seed` and `value`.
+        group: Runs of the comparison.
+        higher: Whether higher is better.
+    """
+    if values.empty:
+        return dict(cells)
+    best = best_methods(values, higher_is_better=higher, asked=asked_seeds(group), level=LEVEL)
+    return {label: replace(cell, best=label in best.together) for label, cell in cells.items()}

@@ -1,0 +1,51 @@
+"""What the numbers in tables mean, in sentences."""
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from augbench.results.table import NOTHING
+
+LEVEL = 0.05
+"""Significance level of what is bold together with the best."""
+
+FEW_SEEDS = 3  # a test with fewer finds a difference only if it is many times the spread
+
+
+def best_definition(finished: pd.DataFrame) -> str:
+    """Say what is bold, and how little that is worth with very few seeds."""
+    few = int(finished["asked"].min()) < FEW_SEEDS
+    caution = f" With fewer than {FEW_SEEDS} seeds that leaves much in bold that is far from the best." if few else ""
+    return (
+        "Bold: the best mean (highest accuracy, lowest NLL, Brier score and ECE) among the methods with all seeds, and "
+        "every method that is not significantly worse: paired t-test over seeds, corrected after Holm, level "
+        f"{LEVEL:g}, on these test images. Where nothing can be tested, as with one seed, equal means alone are bold "
+        f"together.{caution}"
+    )
+
+
+def accuracy_definition(finished: pd.DataFrame, draws: Sequence[int]) -> str:
+    """Define the accuracy without draws and with each of `draws`, which are above 0."""
+    plain = "Accuracy: share of test images whose most probable class is right, after the last epoch."
+    if not draws:
+        return plain
+    return (
+        f"{plain} With {' or '.join(map(str, draws))} draw{'' if list(draws) == [1] else 's'}: class probabilities "
+        "averaged over so many test-time draws from the method's policy, mean of "
+        f"{numbers(finished['test_time_repeats'])} repeats; {NOTHING} for methods without a policy to draw from."
+    )
+
+
+def calibration_definition(finished: pd.DataFrame, *, equal_mass: bool = False) -> str:
+    """Define NLL, Brier score and ECE, and the ECE of bins of equal mass where that is asked for."""
+    bins = numbers(finished["calibration_bins"])
+    mass = f" ECE, equal mass: the same with {bins} bins that hold equally many images." if equal_mass else ""
+    return (
+        "NLL: mean negative log-likelihood, nats. Brier: mean squared distance to the one-hot label, 0 to 2. "
+        f"ECE: expected calibration error of the top label, {bins} equal-width bins, mean absolute gap, 0 to 1.{mass}"
+    )
+
+
+def numbers(values: Iterable[int]) -> str:
+    """List different numbers: "1" or "1 or 3"."""
+    return " or ".join(str(value) for value in sorted({int(value) for value in values}))

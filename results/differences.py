@@ -1,0 +1,296 @@
+"""How much better each method is than a reference, seed by seed and image by image, and how sure that is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from augbench.results.cells import accuracy_digits, asked_seeds, is_trial, scores_of
+from augbench.results.comparison import row_of, with_draws
+from augbench.results.definitions import LEVEL
+from augbench.results.frame import Runs
+from augbench.results.notes import MOST_NAMED, run_notes
+from augbench.results.statistics.bootstrap import Floats, Interval, Weights, mean_intervals
+from augbench.results.statistics.improvement import Improvement, probability_of_improvement
+from augbench.results.statistics.paired import best_methods, holm, paired_differences, paired_p_value
+from augbench.results.table import NOTHING, Cell, Column, Row, Table, number
+
+PREFERRED_REFERENCE = "none"
+
+MISMATCH = 1e-6  # between the accuracy of predictions and the recorded one; both are shares of the same images
+
+COLUMNS = (
+    Column("Against", "reference", None, "", rank=4),
+    Column("Difference (points)", "accuracy_difference", None, "share", rank=1),
+    Column("p (Holm)", "p_value", None, "probability", rank=2),
+    Column("P(better)", "probability_of_improvement", None, "probability", rank=3),
+)
+DEFINITIONS = (
+    "Difference: mean accuracy minus that of the method that it is against, over the seeds that both have, in "
+    "percentage points. In brackets: 95 % interval by a bootstrap that resamples seeds and test images, widened for "
+    "few seeds; it allows for other seeds and other test images.",
+    "p: two-sided paired t-test over seeds, corrected after Holm for all rows of the data set; it allows for other "
+    "seeds on these same test images. With two or three seeds only large differences can be significant, so that a "
+    "large p says little. The reference is none without draws or, where there is none, the best method, which makes "
+    "differences to it look larger than they are.",
+    "P(better): share of pairs of runs in which the method's accuracy is the higher one, ties counted as half. In "
+    "brackets: 95 % bootstrap interval over the runs; none where all pairs turn out alike, as happens with few runs.",
+    f"Bold: p is at most {LEVEL:g}, with all seeds that were asked for. (k/N): both have only k of these N seeds.",
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One method against the reference of its comparison.
+
+    Attributes:
+        comparison: Name of the comparison.
+        label: Method.
+        draws: Number of its test-time draws, 0 for none; the reference has none.
+        reference: Label of the reference.
+        seeds: Seeds that both have with an accuracy.
+        asked: Seeds for which runs exist.
+        estimate: Mean difference of accuracy over these seeds, as a share; None without a common seed.
+        interval: The same with its interval over seeds and images; None where it could not be computed.
+        p_value: Of the paired t-test over seeds; None where nothing can be tested.
+        p_adjusted: The same, corrected after Holm for all differences of the comparison.
+        improvement: Probability of improvement; None without a common seed.
+        problems: Why something could not be computed.
+    """
+
+    comparison: str
+    label: str
+    draws: int
+    reference: str
+    seeds: int
+    asked: int
+    estimate: float | None
+    interval: Interval | None
+    p_value: float | None
+    p_adjusted: float | None
+    improvement: Improvement | None
+    problems: tuple[str, ...]
+
+
+def has_differences(runs: Runs) -> bool:
+    """Whether any comparison has a method to compare with another one."""
+    return any(True for _ in _comparable(runs))
+
+
+def differences_table(runs: Runs) -> Table:
+    """Compare each method with a reference on each data set: difference, test and probability of improvement.
+
+    Methods that draw at test time have a second row, with the largest number of draws.
+
+    Raises:
+        UserError: If no run is finished.
+    """
+    finished = runs.finished()
+    rows: list[Row] = []
+    found: list[Difference] = []
+    for group in _comparable(runs):
+        of_group = find_differences(runs, group)
+        found += of_group
+        for difference in of_group:
+            inside = group[group["label"] == difference.label]
+            name = difference.label + with_draws(difference.draws)
+            rows.append(row_of(inside, name, _cells(difference, accuracy_digits(group))))
+    left_out = sorted(set(finished["comparison"]) - {difference.comparison for difference in found})
+    notes = (*run_notes(runs, finished), *_not_computed(found), *_not_compared(left_out))
+    data = pd.DataFrame([_line(row, difference) for row, difference in zip(rows, found, strict=True)])
+    return Table("differences", "Differences from a reference", notes, DEFINITIONS, COLUMNS, tuple(rows), data=data)
+
+
+def _comparable(runs: Runs) -> Iterator[pd.DataFrame]:
+    """Finished runs of each comparison in which there is something to compare."""
+    for _, group in runs.finished().groupby("comparison", sort=False):
+        if group["label"].nunique() > 1 and not is_trial(group):
+            yield group
+
+
+def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
+    """Compare each method of a comparison with its reference.
+
+    Args:
+        runs: All runs.
+        group: Finished runs of one comparison, of at least two methods.
+
+    Returns:
+        A difference for each method but the reference without draws, and one for each that has them with the largest
+        number of test-time draws; none where no method can be the reference.
+    """
+    most = int(runs.scores.loc[runs.scores["folder"].isin(group["folder"]), "draws"].max())
+    by_draws = {draws: scores_of(runs, group, "accuracy", draws) for draws in (0, most)}
+    reference = _reference(group, by_draws[0])
+    if reference is None:
+        return []
+    entries = [
+        (str(label), draws)
+        for label in dict.fromkeys(group["label"])
+        for draws, accuracies in by_draws.items()
+        if (accuracies["label"] == label).any() and (label, draws) != (reference, 0)
+    ]
+    named = [frame.assign(label=frame["label"] + with_draws(draws)) for draws, frame in by_draws.items()]
+    intervals = _intervals(runs, group, reference, entries)
+    found = [_difference(pd.concat(named), group, reference, entry, intervals.get(entry)) for entry in entries]
+    adjusted = holm([difference.p_value for difference in found])
+    return [replace(one, p_adjusted=p_value) for one, p_value in zip(found, adjusted, strict=True)]
+
+
+def _reference(group: pd.DataFrame, accuracies: pd.DataFrame) -> str | None:
+    """Choose what to compare with: no augmentation, else the best of the methods that have all seeds."""
+    plain = group.loc[group["method"] == PREFERRED_REFERENCE, "label"]
+    if len(plain):
+        return str(plain.iloc[0])
+    return best_methods(accuracies, higher_is_better=True, asked=asked_seeds(group)).best
+
+
+def _difference(
+    accuracies: pd.DataFrame,
+    group: pd.DataFrame,
+    reference: str,
+    entry: tuple[str, int],
+    interval: Interval | None,
+) -> Difference:
+    label, draws = entry
+    by_seed = paired_differences(accuracies, label + with_draws(draws), reference)
+    estimate = float(by_seed.mean()) if len(by_seed) else None
+    p_value = paired_p_value(by_seed)
+    problems = list(_problems(by_seed, p_value, reference, interval))
+    if interval is not None and (estimate is None or abs(interval.estimate - estimate) > MISMATCH):
+        interval, problems = None, [*problems, "no interval where predictions and recorded accuracies do not agree"]
+    return Difference(
+        comparison=str(group["comparison"].iloc[0]),
+        label=label,
+        draws=draws,
+        reference=reference,
+        seeds=len(by_seed),
+        asked=asked_seeds(group),
+        estimate=estimate,
+        interval=interval,
+        p_value=p_value,
+        p_adjusted=None,
+        improvement=_improvement(accuracies, by_seed.index, label + with_draws(draws), reference),
+        problems=tuple(problems),
+    )
+
+
+def _problems(
+    by_seed: "pd.Series[float]", p_value: float | None, reference: str, interval: Interval | None
+) -> Iterator[str]:
+    """Say why there is no interval or no test."""
+    if len(by_seed) == 0:
+        yield f"no seed in common with {reference}"
+    elif len(by_seed) == 1:
+        yield f"a single seed in common with {reference}"
+    elif p_value is None:
+        yield f"no test where the difference to {reference} is the same with every seed"
+    if interval is None and len(by_seed) > 1:
+        yield "no interval without the predictions for each test image"
+
+
+def _improvement(accuracies: pd.DataFrame, seeds: "pd.Index[int]", label: str, reference: str) -> Improvement | None:
+    """Probability of improvement over the seeds that both have."""
+    if seeds.empty:
+        return None
+    common = accuracies[accuracies["seed"].isin(seeds)]
+    first, second = (common.loc[common["label"] == name, "value"] for name in (label, reference))
+    return probability_of_improvement({"": first}, {"": second})
+
+
+def _intervals(
+    runs: Runs, group: pd.DataFrame, reference: str, others: Sequence[tuple[str, int]]
+) -> Mapping[tuple[str, int], Interval]:
+    """Intervals over seeds and images of the methods whose predictions are there, all with the same weights."""
+    comparison = str(group["comparison"].iloc[0])
+    theirs = runs.correct(comparison, reference, 0)
+    known: dict[tuple[str, int], Floats] = {}
+    for label, draws in others:
+        ours = runs.correct(comparison, label, draws)
+        common = ours.index.intersection(theirs.index)
+        if len(common) and ours.shape[1] == theirs.shape[1]:
+            values = ours.loc[common].to_numpy() - theirs.loc[common].to_numpy()
+            known |= {(label, draws): values} if np.isfinite(values).all() else {}
+    found = mean_intervals(list(known.values()), weights=Weights(max(1, theirs.shape[1])))
+    return dict(zip(known, found, strict=True))
+
+
+def _cells(difference: Difference, digits: int) -> list[Cell]:
+    against = Cell(difference.reference)
+    if difference.estimate is None or difference.improvement is None:
+        return [against, Cell(NOTHING), Cell(NOTHING), Cell(NOTHING)]
+    interval, improvement, p_value = difference.interval, difference.improvement, difference.p_adjusted
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    points = [None if value is None else _signed(100 * value, digits) for value in (difference.estimate, low, high)]
+    chances = [None if value is None else f"{value:.2f}" for value in (improvement.probability, improvement.low)]
+    chances.append(None if improvement.high is None else f"{improvement.high:.2f}")
+    significant = p_value is not None and p_value <= LEVEL and difference.seeds >= difference.asked
+    seeds = difference.seeds
+    cell = Cell(_with_ends(points), difference.estimate, None, seeds, best=significant).of(difference.asked)
+    tested = Cell(NOTHING) if p_value is None else Cell(_p_text(p_value), p_value, None, seeds)
+    return [against, cell, tested, Cell(_with_ends(chances), improvement.probability, None, seeds)]
+
+
+def _signed(value: float, digits: int) -> str:
+    text = number(value, digits)
+    return text if text.startswith("−") or float(text) == 0 else f"+{text}"
+
+
+def _with_ends(texts: Sequence[str | None]) -> str:
+    """Write a number with the ends of its interval in brackets, where there is one."""
+    middle, low, high = texts
+    return f"{middle}" if low is None else f"{middle} [{low}, {high}]"
+
+
+def _p_text(p_value: float) -> str:
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def _not_computed(found: Sequence[Difference]) -> list[str]:
+    """Say what is missing in the table and why, the methods with one reason together."""
+    by_problem: dict[str, list[str]] = {}
+    for difference in found:
+        for problem in difference.problems:
+            name = f"{difference.label}{with_draws(difference.draws)} on {difference.comparison}"
+            by_problem.setdefault(problem, []).append(name)
+    return [f"Not computed, {problem}: {_few(names)}." for problem, names in by_problem.items()]
+
+
+def _not_compared(comparisons: Sequence[str]) -> list[str]:
+    if not comparisons:
+        return []
+    return [
+        f"Nothing is compared on {_few(comparisons)}: a single method, one epoch of training, or no method with all "
+        "seeds to compare with."
+    ]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+    return "; ".join([*names[:MOST_NAMED], *more])
+
+
+def _line(row: Row, difference: Difference) -> dict[str, object]:
+    """A line of the CSV file: shares and probabilities, unrounded."""
+    interval, improvement = difference.interval, difference.improvement
+    return {
+        "dataset": row.dataset,
+        "network": row.network,
+        "budget": row.budget,
+        "protocol": row.protocol,
+        "method": difference.label,
+        "device": row.device,
+        "draws": difference.draws,
+        "reference": difference.reference,
+        "seeds": difference.seeds,
+        "asked": difference.asked,
+        "difference": difference.estimate,
+        "difference_low": interval and interval.low,
+        "difference_high": interval and interval.high,
+        "p_value": difference.p_value,
+        "p_holm": difference.p_adjusted,
+        "probability_of_improvement": improvement and improvement.probability,
+        "probability_low": improvement and improvement.low,
+        "probability_high": improvement and improvement.high,
+    }

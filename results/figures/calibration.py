@@ -1,0 +1,260 @@
+"""Expected calibration error against classification error, with their spread and what others have published."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+
+from augbench.bench.errors import UserError
+from augbench.results.figures.notes import caveats, few_names, means_text
+from augbench.results.figures.panels import new_panels
+from augbench.results.figures.style import Look, figure_style, method_looks
+from augbench.results.frame import Runs
+from augbench.results.published import load_published
+from augbench.results.statistics.summary import summarise
+
+SEEDS, REPEATS = "seeds", "repeats"
+_MOST_DRAWS = 3  # numbers of test-time draws in a panel; of more only the largest is drawn
+_ALWAYS_NEAR = 0.02  # shares; farther, published points are drawn up to the extent of our own from these
+_TRIANGLES = ("^", "v", "<", ">")
+_PEER_COLOUR, _NUMBER_COLOUR = "0.25", "0.3"
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a method is in the plane of error and calibration.
+
+    Attributes:
+        label: The method.
+        draws: Number of test-time draws.
+        error: Mean share of test images classified wrong, over seeds.
+        ece: Mean expected calibration error, over seeds.
+        error_sd: Standard deviation of the error, None where there is nothing that it could be over.
+        ece_sd: Standard deviation of the calibration error.
+        over: What the standard deviations are over: `SEEDS`, `REPEATS` of the draws of a single seed, or None.
+        seeds: Error and calibration error of each seed.
+    """
+
+    label: str
+    draws: int
+    error: float
+    ece: float
+    error_sd: float | None
+    ece_sd: float | None
+    over: str | None
+    seeds: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def extent(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Lowest and highest error, and calibration error, of the ellipse and the seeds."""
+        wide, high = self.error_sd or 0.0, self.ece_sd or 0.0
+        errors, eces = (self.error, *(x for x, _ in self.seeds)), (self.ece, *(y for _, y in self.seeds))
+        return (
+            (min(*errors, self.error - wide), max(*errors, self.error + wide)),
+            (min(*eces, self.ece - high), max(*eces, self.ece + high)),
+        )
+
+
+def spots(runs: Runs, comparison: str) -> list[Spot]:
+    """Average error and calibration error of each method and number of test-time draws on one data set.
+
+    Standard deviations are those over seeds (n - 1 in the divisor); of a single seed those over the repeats of its
+    test-time draws, if there are several.
+    """
+    scores = runs.scores[(runs.scores["comparison"] == comparison) & runs.scores["metric"].isin(("accuracy", "ece"))]
+    found = []
+    pairs = scores[["label", "draws"]].drop_duplicates().itertuples(index=False, name=None)
+    for label, draws in pairs:
+        inside = scores[(scores["label"] == label) & (scores["draws"] == draws)]
+        accuracy, ece = (inside[inside["metric"] == metric] for metric in ("accuracy", "ece"))
+        if len(accuracy) != len(ece):
+            continue
+        right, wide = summarise(accuracy["value"]), summarise(ece["value"])
+        deviations, over = (right.sd, wide.sd), SEEDS if right.n > 1 else None
+        if right.n == 1 and not inside["sd_repeats"].isna().any():
+            deviations, over = (float(accuracy["sd_repeats"].iloc[0]), float(ece["sd_repeats"].iloc[0])), REPEATS
+        wide_by_seed = ece.set_index("seed")["value"]
+        seeds = tuple(
+            (1 - value, wide_by_seed[seed]) for seed, value in zip(accuracy["seed"], accuracy["value"], strict=True)
+        )
+        found.append(Spot(str(label), int(draws), 1 - right.mean, wide.mean, *deviations, over, seeds))
+    return found
+
+
+def has_calibration(runs: Runs) -> bool:
+    """Whether a finished run has an expected calibration error."""
+    return bool((runs.scores["metric"] == "ece").any())
+
+
+def peers(runs: Runs, comparison: str, published: pd.DataFrame) -> pd.DataFrame:
+    """Select published numbers for the data set and network of a comparison, as they stand.
+
+    Args:
+        runs: Our runs; data sets with options of their own have no peers.
+        comparison: The comparison.
+        published: From `load_published`.
+
+    Returns:
+        A row for each method and source that has both numbers: `method`, `source`, `error` and `ece`, shares.
+    """
+    ours = runs.runs[runs.runs["comparison"] == comparison].iloc[0]
+    same = (published["dataset"] == ours["dataset_label"]) & (published["network"] == ours["network"])
+    rows = published[same & published["metric"].isin(("accuracy", "ece"))]
+    keys = ["source", "table", "method", "variant", "draws"]
+    values = rows.drop_duplicates([*keys, "metric"]).set_index([*keys, "metric"])["value"]
+    wide: pd.DataFrame = values.unstack("metric").reindex(columns=["accuracy", "ece"]).dropna().reset_index()
+    return wide.assign(error=1 - wide["accuracy"])[["method", "source", "error", "ece"]]
+
+
+def calibration_figure(runs: Runs, published: pd.DataFrame | None = None) -> Figure:
+    """Draw calibration error (%) against classification error (%), a panel for each data set.
+
+    A mark for each method and number of test-time draws, which a small number gives; an ellipse about it is as wide and
+    as high as two standard deviations. Triangles are published numbers of other methods.
+
+    Args:
+        runs: What to draw.
+        published: From `load_published`, which reads those that come with the project, by default.
+
+    Raises:
+        UserError: If no run is finished or none has a calibration error.
+    """
+    finished = runs.finished()
+    published = load_published() if published is None else published
+    by_panel = {name: spots(runs, name) for name in dict.fromkeys(finished["comparison"])}
+    by_panel = {name: _fewer_draws(inside) for name, inside in by_panel.items() if inside}
+    if not by_panel:
+        raise UserError("No finished run has both an accuracy and an expected calibration error: nothing to draw.")
+    others = {name: peers(runs, name, published) for name in by_panel}
+    shown = {name: inside[_near(by_panel[name], inside)] for name, inside in others.items()}
+    looks = method_looks(runs.runs)
+    known = list(dict.fromkeys(method for inside in shown.values() for method in inside["method"]))
+    labels = list(dict.fromkeys(spot.label for inside in by_panel.values() for spot in inside))
+    with figure_style():
+        left_out = {name: others[name].drop(shown[name].index) for name in by_panel}
+        panels = new_panels(
+            list(by_panel), [*labels, *map(_peer_name, known)], _notes(runs, by_panel, shown, left_out), share_y=False
+        )
+        for axes, (name, inside) in zip(panels.axes, by_panel.items(), strict=True):
+            _draw_peers(axes, shown[name], known)
+            _draw_spots(axes, inside, looks)
+            axes.set_xlim(_limits([end for spot in inside for end in spot.extent[0]], shown[name]["error"]))
+            axes.set_ylim(_limits([end for spot in inside for end in spot.extent[1]], shown[name]["ece"]))
+        panels.label("Error (%)", "ECE (%)")
+        panels.legend()
+    return panels.figure
+
+
+def _fewer_draws(inside: Sequence[Spot]) -> list[Spot]:
+    """Keep no draws and the largest number of draws where there are more numbers than can be told apart."""
+    drawn = sorted({spot.draws for spot in inside} - {0})
+    kept = drawn if len(drawn) <= _MOST_DRAWS else drawn[-1:]
+    return [spot for spot in inside if spot.draws in (0, *kept)]
+
+
+def _near(ours: Sequence[Spot], inside: pd.DataFrame) -> "pd.Series[bool]":
+    """Whether each published point can be shown without squeezing ours into a corner."""
+    near = pd.Series(True, index=inside.index)
+    for column in ("error", "ece"):
+        values = [getattr(spot, column) for spot in ours]
+        room = max(max(values) - min(values), _ALWAYS_NEAR)
+        near &= inside[column].between(min(values) - room, max(values) + room)
+    return near
+
+
+def _limits(values: Sequence[float], others: "pd.Series[float]") -> tuple[float, float]:
+    """Limits in percent, with some room about all points and none below nothing at all."""
+    everything = [100 * value for value in (*values, *others)]
+    room = 0.08 * (max(everything) - min(everything)) or max(0.2 * max(everything), 0.1)
+    return max(min(everything) - room, 0.0), max(everything) + room
+
+
+def _draw_spots(axes: Axes, inside: Sequence[Spot], looks: dict[str, Look]) -> None:
+    for label in dict.fromkeys(spot.label for spot in inside):
+        look = looks[label]
+        own = sorted((spot for spot in inside if spot.label == label), key=lambda spot: spot.draws)
+        x, y = [100 * spot.error for spot in own], [100 * spot.ece for spot in own]
+        axes.plot(x, y, color=look.colour, linewidth=0.6, alpha=0.6, zorder=2)
+        for index, spot in enumerate(own):
+            (mark,) = axes.plot(x[index], y[index], look.marker, color=look.colour, zorder=3)
+            mark.set(linestyle="none", markersize=3 if spot.draws else 5, markerfacecolor=look.inside)
+            if spot.draws:
+                place: dict[str, Any] = {"xytext": (2.5, 2.5), "textcoords": "offset points"}
+                axes.annotate(str(spot.draws), (x[index], y[index]), fontsize=5.5, color=_NUMBER_COLOUR, **place)
+            else:
+                mark.set_label(label)
+            _draw_ellipse(axes, spot, look)
+            if len(spot.seeds) > 1:
+                errors, eces = zip(*spot.seeds, strict=True)
+                (dots,) = axes.plot(100 * np.array(errors), 100 * np.array(eces), ".", color=look.colour, alpha=0.6)
+                dots.set(markersize=2, markeredgewidth=0, zorder=2)
+
+
+def _draw_ellipse(axes: Axes, spot: Spot, look: Look) -> None:
+    """Draw an ellipse from one standard deviation below the mean to one above, along both axes."""
+    if spot.error_sd is None or spot.ece_sd is None:
+        return
+    size = (200 * spot.error_sd, 200 * spot.ece_sd)
+    edge = "dotted" if spot.over == REPEATS else "solid"
+    axes.add_patch(
+        Ellipse(
+            (100 * spot.error, 100 * spot.ece),
+            *size,
+            facecolor=(*look.colour, 0.15),
+            edgecolor=look.colour,
+            linewidth=0.6,
+            linestyle=edge,
+            zorder=1,
+        )
+    )
+
+
+def _draw_peers(axes: Axes, inside: pd.DataFrame, known: Sequence[str]) -> None:
+    for method, error, ece in inside[["method", "error", "ece"]].itertuples(index=False):
+        turn, place = divmod(known.index(method), len(_TRIANGLES))
+        (mark,) = axes.plot(100 * error, 100 * ece, _TRIANGLES[place], color=_PEER_COLOUR, label=_peer_name(method))
+        inner = (_PEER_COLOUR, "white", "0.7")[turn % 3]
+        mark.set(linestyle="none", markersize=4, markerfacecolor=inner, markeredgewidth=0.7, zorder=2)
+
+
+def _peer_name(method: str) -> str:
+    return f"{method} (published)"
+
+
+def _notes(
+    runs: Runs, by_panel: dict[str, list[Spot]], shown: dict[str, pd.DataFrame], left_out: dict[str, pd.DataFrame]
+) -> Iterator[str]:
+    everything = [spot for inside in by_panel.values() for spot in inside]
+    over = {spot.over for spot in everything}
+    finished = runs.finished()
+    dots = "; dots: single seeds" if SEEDS in over else ""
+    yield f"Marks: {means_text(finished)}{dots}." + (
+        " Small marks: with so many test-time draws as the number says."
+        if any(spot.draws for spot in everything)
+        else ""
+    )
+    if SEEDS in over:
+        yield "Ellipses are as wide and as high as two standard deviations over seeds: from mean − sd to mean + sd."
+    if REPEATS in over:
+        yield "Dotted ellipses: two standard deviations over the repeats of the test-time draws of a single seed."
+    bins = " or ".join(str(count) for count in sorted(set(finished["calibration_bins"])))
+    yield f"ECE: expected calibration error of the top label, {bins} bins of equal width."
+    sources = sorted({source for inside in shown.values() for source in inside["source"]})
+    if sources:
+        yield f"Dark triangles: published by {few_names(sources)} without standard deviations; trained as they chose."
+    for name, inside in left_out.items():
+        if len(inside):
+            count = f"{len(inside)} published method{'s' if len(inside) > 1 else ''}"
+            where = f"error {_span(inside['error'])}, ECE {_span(inside['ece'])}"
+            yield f"Outside the panel of {name}: {count} ({where})."
+    yield from caveats(runs)
+
+
+def _span(values: "pd.Series[float]") -> str:
+    lowest, highest = f"{100 * values.min():.1f}", f"{100 * values.max():.1f}"
+    return f"{lowest} %" if lowest == highest else f"{lowest} to {highest} %"

@@ -1,0 +1,71 @@
+"""Sentences below figures: of how many seeds they are, what lines and bands mean, and what one should know besides."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from augbench.results.cells import is_trial
+from augbench.results.frame import Runs
+
+MOST_NAMES = 4
+"""Names in a sentence; of more, their number is given."""
+
+MOST_WARNINGS = 3
+"""Warnings below a figure; of more, their number is given."""
+
+
+def few_names(names: Sequence[str]) -> str:
+    """List names, of many only the first ones and how many more there are."""
+    shown = ", ".join(names[:MOST_NAMES])
+    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
+
+
+def seeds_text(frame: pd.DataFrame) -> str:
+    """Say over how many seeds means are, such as "n = 5 seeds", and for which methods there are fewer.
+
+    Args:
+        frame: What is drawn, with the columns `comparison`, `label` and `seed`.
+    """
+    counts = frame.groupby(["comparison", "label"], sort=False)["seed"].nunique()
+    least, most = int(counts.min()), int(counts.max())
+    if least == most:
+        return f"n = {most} seed{'s' if most > 1 else ''}"
+    fewer = [
+        f"{label} on {comparison}" if frame["comparison"].nunique() > 1 else label
+        for comparison, label in counts[counts < most].index
+    ]
+    return f"n = {most} seeds ({least} or more of {few_names(fewer)})"
+
+
+def means_text(frame: pd.DataFrame) -> str:
+    """Say what a mark or bar stands for: "means of n = 5 seeds", or "n = 1 seed", which is no mean.
+
+    Args:
+        frame: What is drawn, with the columns `comparison`, `label` and `seed`.
+    """
+    seeds = seeds_text(frame)
+    return seeds if seeds == "n = 1 seed" else f"means of {seeds}"
+
+
+def lines_text(frame: pd.DataFrame) -> str:
+    """Say what thick and thin lines are, in a sentence.
+
+    Args:
+        frame: What is drawn, with the columns `comparison`, `label` and `seed`.
+    """
+    means = means_text(frame)
+    return f"Thick lines: {means}; thin lines: single seeds." if means.startswith("means") else f"{means}."
+
+
+def caveats(runs: Runs) -> list[str]:
+    """Say what one should know before reading anything off a figure: what is missing, mixed or means nothing.
+
+    Args:
+        runs: What is drawn.
+    """
+    finished = runs.finished()
+    trials = [str(name) for name, group in finished.groupby("comparison", sort=False) if is_trial(group)]
+    nothing = [f"Trained for one epoch, so that accuracies mean nothing: {few_names(trials)}."] if trials else []
+    found = [*nothing, *runs.warnings()]
+    more = len(found) - MOST_WARNINGS
+    return found if more <= 0 else [*found[:MOST_WARNINGS], f"{more} more warnings stand below the tables."]

@@ -1,0 +1,24 @@
+"""Tables as one self-contained HTML page."""
+
+from collections.abc import Sequence
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from augbench.results.table import Table
+
+
+def to_html(tables: Sequence[Table]) -> str:
+    """Write a page that needs nothing but itself, with every text escaped; the best cells are bold.
+
+    Args:
+        tables: What to show, one below the other; the first one's title is the page's.
+    """
+    environment = Environment(
+        loader=PackageLoader("augbench.results.formats", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("page.html.jinja").render(tables=tables)

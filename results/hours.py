@@ -1,0 +1,62 @@
+"""Hours of search and training, and those beyond what `none` takes: never of two devices together."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pandas as pd
+
+from augbench.results.costs import SECONDS_IN_AN_HOUR
+from augbench.results.table import Cell, Column, mean_cell, signed
+
+HOURS_DEFINITION = (
+    "Hours, or minutes where they are few: search and training of one run, wall clock, without compilation, evaluation "
+    "and tuning; GPU-hours where the device is a GPU. Extra: those beyond none's with the same seed, data, network, "
+    "budget and device. Runs that went on on another device are not counted."
+)
+MINUTES_UP_TO = 0.5  # hours
+Hours = dict[str, "pd.Series[float]"]
+
+
+def hours_rows(group: pd.DataFrame, asked: int) -> Iterator[tuple[Column, dict[str, Cell]]]:
+    """Make two rows for each device: hours of each method, and hours beyond those of `none`.
+
+    Args:
+        group: Finished runs of one comparison.
+        asked: Number of seeds that were asked for.
+
+    Yields:
+        What a row shows, and its cells by label. Cells hold hours, also where their texts are in minutes.
+    """
+    for device, here in group[group["seconds_training"].notna()].groupby("device"):
+        hours = hours_by_label(here)
+        longest = max(float(of_label.mean()) for of_label in hours.values())
+        minutes = longest < MINUTES_UP_TO
+        factor = 60 if minutes else 1
+        digits = max(1, 1 - math.floor(math.log10(longest * factor))) if longest else 1
+        unit = "minutes" if minutes else "hours"
+        unit = f"GPU-{unit}" if here["on_gpu"].eq(True).all() else unit
+        where = f", {device}" if group["device"].nunique() > 1 else ""
+        rows = ((unit[0].upper() + unit[1:], "hours", hours), (f"Extra {unit}", "extra_hours", extra_hours(here)))
+        for heading, metric, values in rows:
+            cells = {label: mean_cell(of_label, factor, digits) for label, of_label in values.items()}
+            if metric == "extra_hours":
+                cells = {label: replace(cell, text=signed(cell.text)) for label, cell in cells.items()}
+            placed = {label: replace(cell, device=str(device)).of(asked) for label, cell in cells.items()}
+            yield Column(f"{heading}{where}", metric, None, "hours"), placed
+
+
+def hours_by_label(here: pd.DataFrame) -> Hours:
+    """Add up search and training of runs on one device: for each label its hours by seed."""
+    timed = here.assign(hours=(here["seconds_search"] + here["seconds_training"]) / SECONDS_IN_AN_HOUR)
+    return {str(label): inside.set_index("seed")["hours"] for label, inside in timed.groupby("label", sort=False)}
+
+
+def extra_hours(here: pd.DataFrame) -> Hours:
+    """Subtract the hours of `none` with the same seed, on one device; empty without exactly one such method."""
+    hours, baselines = hours_by_label(here), set(here.loc[here["method"] == "none", "label"])
+    if len(baselines) != 1:
+        return {}
+    (none,) = baselines
+    extra = {label: (of_label - hours[none]).dropna() for label, of_label in hours.items() if label != none}
+    return {label: of_label for label, of_label in extra.items() if len(of_label)}

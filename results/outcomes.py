@@ -1,0 +1,137 @@
+"""What became of each test image of a run: right or wrong, and how confident the network was, by test-time draws."""
+
+import os
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from augbench.bench.metrics import ReliabilityBins, check_probabilities, equal_width_bins
+
+FIRST_BYTES = 512  # that have the shape of the first array in them
+LABELS = b"labels.npy"
+SHAPE = re.compile(rb"'shape': \((\d{1,12}),\)")
+# Of a zip archive (PKWARE's APPNOTE.TXT): end of central directory record without a comment, and local file header
+LAST_RECORD = struct.Struct("<4s4HIIH")
+LOCAL_HEADER = struct.Struct("<4s4xH16xHH")
+UNREADABLE = (OSError, EOFError, ValueError, LookupError, TypeError, zipfile.BadZipFile, zlib.error)
+"""What reading a damaged archive of arrays may end in."""
+
+
+@dataclass(frozen=True)
+class DrawnOutcomes:
+    """Outcomes with one number of test-time draws.
+
+    Attributes:
+        repeats: Independent repeats, R.
+        images: Test images, N.
+        bits: Whether each image was classified right, a bit for each of (R, N), packed as by `numpy.packbits`.
+        bins: Images of all repeats by confidence.
+    """
+
+    repeats: int
+    images: int
+    bits: bytes
+    bins: ReliabilityBins
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Whether each image was classified right; (R, N)."""
+        count = self.repeats * self.images
+        flat = np.unpackbits(np.frombuffer(self.bits, dtype=np.uint8), count=count)
+        return flat.reshape(self.repeats, self.images).astype(bool)
+
+
+Outcomes = Mapping[int, DrawnOutcomes]
+"""By number of test-time draws, 0 for none."""
+
+
+def read_outcomes(path: Path, bins: int) -> Outcomes:
+    """Reduce the predictions of a run to what became of each image.
+
+    Args:
+        path: `predictions.npz`.
+        bins: Bins of equal width that images are grouped into by their confidence.
+
+    Raises:
+        ValueError: If the file is missing or damaged.
+    """
+    try:
+        # Opened here, since NumPy leaves a file open that is no archive.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            labels = arrays["labels"]
+            draws = sorted(int(name.removeprefix("draws_")) for name in arrays.files if name.startswith("draws_"))
+            if 0 not in draws:
+                raise ValueError("it has no predictions without test-time draws")
+            return {count: _outcomes(arrays[f"draws_{count}"], labels, bins) for count in draws}
+    except UNREADABLE as error:
+        raise ValueError(str(error) or type(error).__name__) from None
+
+
+def _outcomes(probabilities: NDArray[np.floating[Any]], labels: NDArray[np.int64], bins: int) -> DrawnOutcomes:
+    """Reduce the probabilities (R, N, C) of all repeats."""
+    if probabilities.ndim != 3:
+        raise ValueError(f"it holds predictions of the shape {probabilities.shape}")
+    repeats, images, classes = probabilities.shape
+    pooled, pooled_labels = probabilities.reshape(repeats * images, classes), np.tile(labels, repeats)
+    check_probabilities(pooled, pooled_labels)
+    right = pooled.argmax(axis=1) == pooled_labels
+    return DrawnOutcomes(repeats, images, np.packbits(right).tobytes(), equal_width_bins(pooled, pooled_labels, bins))
+
+
+class Glance(NamedTuple):
+    """What is seen of `predictions.npz` without reading what was predicted: number of test images, and bytes."""
+
+    images: int
+    size: int
+
+
+def glance(path: Path) -> Glance:
+    """Look whether `predictions.npz` is whole, and how much it holds.
+
+    Raises:
+        ValueError: If the file is missing, truncated or something else.
+    """
+    try:
+        found = _quick_glance(path)
+        if found is not None:
+            return found
+        with zipfile.ZipFile(path) as archive, archive.open("labels.npy") as file:
+            np.lib.format.read_magic(file)
+            shape, _, _ = np.lib.format.read_array_header_1_0(file)
+        if len(shape) != 1:
+            raise ValueError(f"its labels have the shape {shape}")
+        return Glance(int(shape[0]), path.stat().st_size)
+    except UNREADABLE as error:
+        raise ValueError(str(error) or type(error).__name__) from None
+
+
+def _quick_glance(path: Path) -> Glance | None:
+    """Look at a file as quickly as can be, since there may be ten thousand.
+
+    Returns:
+        None unless the file is a whole archive that begins with them, as those that augbench has written do.
+    """
+    with path.open("rb") as file:
+        head = file.read(FIRST_BYTES)
+        end = file.seek(0, os.SEEK_END)
+        file.seek(-min(end, LAST_RECORD.size), os.SEEK_END)
+        tail = file.read()
+    if len(tail) != LAST_RECORD.size or len(head) < LOCAL_HEADER.size:
+        return None
+    last, *_, directory, start, comment = LAST_RECORD.unpack(tail)
+    first, method, name, extra = LOCAL_HEADER.unpack_from(head)
+    whole = last == b"PK\x05\x06" and comment == 0 and directory + start + LAST_RECORD.size == end
+    begin = LOCAL_HEADER.size + name
+    if not whole or first != b"PK\x03\x04" or method != zipfile.ZIP_DEFLATED or head[begin - name : begin] != LABELS:
+        return None
+    unpacked = zlib.decompressobj(-zlib.MAX_WBITS).decompress(head[begin + extra :], FIRST_BYTES)
+    shape = SHAPE.search(unpacked)
+    return Glance(int(shape[1]), end) if shape else None

@@ -1,0 +1,141 @@
+"""What is not as it should be among runs, counted and said: nothing is left out or put together in silence."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from augbench.bench.run_folder import RunState
+
+ProblemKind = Literal["damaged", "duplicate", "contradiction", "foreign", "trial of a tuning"]
+
+MOST_NAMED = 3  # of the folders that a sentence speaks of
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is left out.
+
+    Attributes:
+        kind: `damaged`, a run folder that cannot be read; `duplicate`, a run that was read from somewhere else already;
+            `contradiction`, the same with another result; `foreign`, a file that belongs to no run; `trial of a
+            tuning`, a run that is evaluated on validation images.
+        text: What is wrong, where, and what helps.
+        folder: Name of the folder or file.
+    """
+
+    kind: ProblemKind
+    text: str
+    folder: str
+
+
+def warnings(runs: pd.DataFrame, problems: Sequence[Problem]) -> list[str]:
+    """Say in sentences what is mixed, unfinished or left out.
+
+    Args:
+        runs: `Runs.runs`.
+        problems: What was left out.
+    """
+    finished = runs[runs["state"] == RunState.DONE.value]
+    return [
+        *_unfinished(runs),
+        *_left_out(problems),
+        *_code(finished),
+        *_versions(finished, "method", "method_version", "Versions of a method are separate rows"),
+        *_versions(finished, "dataset", "dataset_version", "Versions of a data set are separate groups of rows"),
+        *_checksums(finished),
+        *_versions(finished, "network", "network_version", "Versions of a network are separate groups of rows"),
+        *_protocols(finished),
+        *_images(finished),
+    ]
+
+
+def counted(count: int, noun: str) -> str:
+    """Put a number before a noun: `1 run`, `12 runs`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _unfinished(runs: pd.DataFrame) -> Iterator[str]:
+    without = runs[runs["state"] != RunState.DONE.value]
+    if len(without):
+        states = _counts(without["state"].tolist())
+        have, count = ("has", "counts") if len(without) == 1 else ("have", "count")
+        yield f"{len(without):,} of {counted(len(runs), 'run')} {have} no result and {count} in no number: {states}."
+    causes = without.loc[without["state"] == RunState.FAILED.value, "cause"]
+    if len(causes):
+        yield f"Why runs failed: {_counts([cause or 'not known' for cause in causes])}."
+
+
+_LEFT_OUT = {
+    "damaged": ("damaged run folder", "is left out", "are left out"),
+    "duplicate": ("run", "is there twice and counts once", "are there twice and count once"),
+    "contradiction": (
+        "run",
+        "is there twice with different results, of which the first counts",
+        "are there twice with different results, of which the first count",
+    ),
+    "foreign": ("file", "belongs to no run and was passed over", "belong to no run and were passed over"),
+}
+
+
+def _left_out(problems: Sequence[Problem]) -> Iterator[str]:
+    for kind, (noun, one, many) in _LEFT_OUT.items():
+        names = [problem.folder for problem in problems if problem.kind == kind]
+        if names:
+            yield f"{counted(len(names), noun)} {one if len(names) == 1 else many}: {_named(names)}."
+    trials = sum(problem.kind == "trial of a tuning" for problem in problems)
+    if trials:
+        verb, they = ("is", "it is") if trials == 1 else ("are", "they are")
+        number = f"{trials:,} {'trial' if trials == 1 else 'trials'} of a tuning"
+        yield f"{number} {verb} left out: {they} evaluated on validation images."
+
+
+def _code(finished: pd.DataFrame) -> Iterator[str]:
+    versions = [str(commit)[:10] if pd.notna(commit) else "not known" for commit in finished["commit"]]
+    if len(set(versions)) > 1:
+        yield f"The runs were made by {len(set(versions))} versions of the code: {_counts(versions)}."
+    dirty = int((finished["dirty"] == True).sum())  # noqa: E712 - None is neither
+    if dirty:
+        verb = "was" if dirty == 1 else "were"
+        yield f"{dirty:,} of {counted(len(finished), 'run')} {verb} made by code with changes that are not committed."
+
+
+def _versions(finished: pd.DataFrame, name: str, version: str, what_then: str) -> Iterator[str]:
+    pairs = finished[[name, version]].drop_duplicates()
+    several = pairs[pairs[name].duplicated(keep=False)]
+    parts = [f"{thing} ({', '.join(map(str, sorted(group[version])))})" for thing, group in several.groupby(name)]
+    if parts:
+        yield f"{what_then}: {', '.join(parts)}."
+
+
+def _checksums(finished: pd.DataFrame) -> Iterator[str]:
+    labels = finished["dataset_label"].drop_duplicates()
+    differing = sorted(label for label in labels if "checksum=" in label)  # see `label_runs`
+    if differing:
+        yield f"Data sets of the same name were read from different files: {', '.join(differing)}."
+
+
+def _protocols(finished: pd.DataFrame) -> Iterator[str]:
+    versions = sorted({int(version) for version in finished["protocol_version"]})
+    if len(versions) > 1:
+        listed = ", ".join(map(str, versions))
+        yield f"Runs under protocol versions {listed} must not be compared and are separate groups of rows."
+
+
+def _images(finished: pd.DataFrame) -> Iterator[str]:
+    for column, kind in (("test_images", "test"), ("train_images", "training")):
+        several = finished.groupby("comparison")[column].nunique()
+        names = [str(name) for name in several.index[several > 1]]
+        if names:
+            yield f"Not all runs that are compared had the same number of {kind} images: {', '.join(names)}."
+
+
+def _counts(values: Sequence[str]) -> str:
+    return ", ".join(f"{count:,} {value}" for value, count in sorted(Counter(values).items()))
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"

@@ -1,0 +1,127 @@
+"""Read published numbers: those that come with the project, and any files of the same columns."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import pandas as pd
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from augbench.bench.errors import UserError, one_of
+
+OURS = Path(__file__).with_name("published.csv")
+SHARES = ("accuracy", "ece", "ece_equal_mass")
+METRICS = (*SHARES, "nll", "brier", "gpu_hours", "extra_gpu_hours")
+LEARNED = re.compile(r"(range|probability)/\S+")  # as in the frame `learned`: radians, log factors or shares
+
+
+def _none_if_empty(text: object) -> object:
+    return None if text == "" else text
+
+
+EmptyIsNone = BeforeValidator(_none_if_empty)
+Name = Annotated[str, Field(min_length=1)]
+
+
+class PublishedNumber(BaseModel):
+    """One number of one source.
+
+    Attributes:
+        source: Who has published it, as tables name it.
+        table: Where in the source it stands.
+        dataset: Data set, by our registered name.
+        network: Network, by our registered name.
+        method: Method, by our registered name where it is the same method, else by the name that it has in the source.
+        variant: What sets it apart from other numbers of the same method in the source, or nothing.
+        draws: Number of test-time draws; 0 for none, nothing where that is no question.
+        metric: One of `METRICS`, or a learned number such as "range/rotation".
+        value: In the units of our frames: shares in [0, 1], nats, hours, radians.
+        sd: Standard deviation in the same unit, nothing where the source has none.
+        sd_over: What the standard deviation is over: "seeds", or "repeats" of the test-time draws of one network.
+        n: Number of values behind mean and standard deviation, nothing where the source does not say.
+        note: What a reader has to know besides.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    source: Name
+    table: str
+    dataset: Name
+    network: Name
+    method: Name
+    variant: str = ""
+    draws: Annotated[Annotated[int, Field(ge=0)] | None, EmptyIsNone] = None
+    metric: Name
+    value: float
+    sd: Annotated[Annotated[float, Field(ge=0)] | None, EmptyIsNone] = None
+    sd_over: Literal["", "seeds", "repeats"] = ""
+    n: Annotated[Annotated[int, Field(ge=1)] | None, EmptyIsNone] = None
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _is_in_our_units(self) -> Self:
+        if self.metric not in METRICS and not LEARNED.fullmatch(self.metric):
+            raise ValueError(one_of("metric", self.metric, METRICS))
+        if self.metric in SHARES and not 0 <= self.value <= 1:
+            raise ValueError(f"{self.metric} is a share between 0 and 1, not a percentage, and {self.value:g} is none")
+        if self.sd is not None and not self.sd_over:
+            raise ValueError("a standard deviation needs sd_over, what it is over: seeds or repeats")
+        return self
+
+
+COLUMNS = tuple(PublishedNumber.model_fields)
+
+
+def load_published(paths: Sequence[Path] | None = None) -> pd.DataFrame:
+    """Read published numbers.
+
+    Args:
+        paths: CSV files of your own, in the columns `COLUMNS`, that are read after the one that comes with the project.
+
+    Returns:
+        A row for each number, with the columns `COLUMNS`, described at `PublishedNumber`. `draws` and `n` are of type
+        Int64, `sd` is NaN where it is not known.
+
+    Raises:
+        UserError: If a file is missing, has other columns, or a line that makes no sense.
+    """
+    numbers = [number.model_dump() for path in (OURS, *(paths or ())) for number in _read(path)]
+    return pd.DataFrame(numbers, columns=list(COLUMNS)).astype({"draws": "Int64", "n": "Int64", "sd": float})
+
+
+def _read(path: Path) -> Iterator[PublishedNumber]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = csv.DictReader(file, strict=True)
+            _check_columns(path, lines.fieldnames or ())
+            for line in lines:
+                yield _number(path, lines.line_num, line)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(
+            f"{path} cannot be read as a file of published numbers: {error}. It has to be a CSV file in UTF-8 with the "
+            f"columns {', '.join(COLUMNS)}."
+        ) from None
+
+
+def _check_columns(path: Path, names: Sequence[str]) -> None:
+    missing = [name for name in COLUMNS if name not in names]
+    foreign = [repr(name) for name in names if name not in COLUMNS]
+    if missing or foreign:
+        wrong = [f"without {', '.join(missing)}"] * bool(missing) + [f"with {', '.join(foreign)}"] * bool(foreign)
+        raise UserError(
+            f"{path} is a file {' and '.join(wrong)}; published numbers have exactly the columns {', '.join(COLUMNS)}."
+        )
+
+
+def _number(path: Path, line: int, fields: Mapping[str | Any, Any]) -> PublishedNumber:
+    if None in fields or None in fields.values():
+        raise UserError(f"{path}, line {line}, has more or fewer fields than the {len(COLUMNS)} columns; quote commas.")
+    try:
+        return PublishedNumber.model_validate(fields)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(str(part) for part in problem["loc"])
+        message = problem["msg"].removeprefix("Value error, ")
+        raise UserError(f"{path}, line {line}{f', column {place}' if place else ''}: {message}.") from None

@@ -1,0 +1,215 @@
+"""Our numbers beside published ones, with the difference; published numbers enter nothing else."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from augbench.results.cells import asked_seeds, score_cells
+from augbench.results.comparison import device_of, row_of, with_draws
+from augbench.results.definitions import accuracy_definition, calibration_definition
+from augbench.results.frame import Runs
+from augbench.results.hours import extra_hours, hours_by_label
+from augbench.results.notes import run_notes
+from augbench.results.published import load_published
+from augbench.results.table import NOTHING, Cell, Column, Row, Table, mean_cell, number, signed
+
+HEADINGS = {
+    "accuracy": "accuracy",
+    "nll": "NLL",
+    "brier": "Brier",
+    "ece": "ECE",
+    "ece_equal_mass": "ECE, equal mass",
+    "gpu_hours": "GPU-hours",
+    "extra_gpu_hours": "extra GPU-hours",
+}
+HOURS = ("gpu_hours", "extra_gpu_hours")
+PUBLISHED_BINS = 15  # of the calibration error in all sources
+COLUMNS = (
+    Column("Ours", "ours", None, ""),
+    Column("Published", "published", None, ""),
+    Column("Ours − published", "difference", None, ""),
+)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Our cell, and the published numbers that belong beside it, which differ in source only."""
+
+    label: str
+    measure: Column
+    ours: Cell
+    published: pd.DataFrame
+    device: str
+
+
+def published_tables(runs: Runs, files: Sequence[Path] = ()) -> list[Table]:
+    """Show what was measured here beside what others have published of the same method, data set and network.
+
+    Args:
+        runs: What was measured here.
+        files: CSV files of more published numbers, see `load_published`.
+
+    Returns:
+        One table; none where nothing was published of any method, data set and network here.
+
+    Raises:
+        UserError: If no run is finished or a file is damaged.
+    """
+    finished, published = runs.finished(), load_published(files)
+    groups = {str(name): group for name, group in finished.groupby("comparison", sort=False)}
+    pairs = {name: _pairs(runs, group, _about(published, group)) for name, group in groups.items()}
+    shown = finished[finished["comparison"].isin([name for name, found in pairs.items() if found])]
+    if shown.empty:
+        return []
+    sources = _number_sources([pair for found in pairs.values() for pair in found])
+    rows, lines = [], []
+    for name, found in pairs.items():
+        rows += [_row(groups[name], pair, sources) for pair in found]
+        lines += [line for pair in found for line in _lines(groups[name], pair)]
+    notes = (*run_notes(runs, shown), *_legend(sources), *_alone(published, shown))
+    title = "Our numbers beside published ones"
+    definitions = _definitions(shown, [pair.measure for found in pairs.values() for pair in found])
+    heading, data = "Method and measure", pd.DataFrame(lines)
+    return [Table("published", title, notes, definitions, COLUMNS, tuple(rows), heading, data)]
+
+
+def _about(published: pd.DataFrame, group: pd.DataFrame) -> pd.DataFrame:
+    """Published numbers of the data set and network of a comparison; none where its data set has other options."""
+    first = group.iloc[0]
+    if first["dataset_label"] != first["dataset"]:
+        return published.iloc[:0]
+    same = (published["dataset"] == first["dataset"]) & (published["network"] == first["network"])
+    found: pd.DataFrame = published[same]
+    return found
+
+
+def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pair]:
+    """Put our cells and published numbers of one comparison together, by method, metric and draws."""
+    pairs = []
+    for label, inside in group.groupby("label", sort=False):
+        of_method = published[published["method"] == inside["method"].iloc[0]]
+        for (metric, draws), numbers in of_method.groupby(["metric", "draws"], sort=False, dropna=False):
+            draws = None if pd.isna(draws) else int(draws)
+            ours = _ours(runs, group, str(label), metric, draws).of(asked_seeds(group))
+            unit = " (%)" if metric == "accuracy" else ""
+            heading = f"{HEADINGS.get(metric, metric)}{with_draws(draws or 0)}{unit}"
+            measure = Column(heading, metric, draws, "")
+            if ours.count:
+                pairs.append(_Pair(str(label), measure, ours, numbers, device_of(inside)))
+    return pairs
+
+
+def _ours(runs: Runs, group: pd.DataFrame, label: str, metric: str, draws: int | None) -> Cell:
+    """Our number of a method, empty where there is none that could stand beside the published one."""
+    inside = group[group["label"] == label]
+    if metric in HOURS:
+        timed = group[group["seconds_training"].notna() & (group["device"] == inside["device"].iloc[0])]
+        if not inside["on_gpu"].eq(True).all() or inside["device"].nunique() > 1 or timed.empty:
+            return Cell(NOTHING)
+        hours = hours_by_label(timed) if metric == "gpu_hours" else extra_hours(timed)
+        return mean_cell(hours.get(label, pd.Series(dtype=float)), 1, 2)
+    if metric == "ece" and set(inside["calibration_bins"]) != {PUBLISHED_BINS}:
+        return Cell(NOTHING)
+    if "/" in metric:
+        learned = runs.learned[runs.learned["folder"].isin(inside["folder"]) & (runs.learned["quantity"] == metric)]
+        return mean_cell(learned["value"].astype(float), 1, 2)
+    return score_cells(runs, inside, metric, draws or 0, mark=False).get(label, Cell(NOTHING))
+
+
+Source = tuple[str, str, str, str, str, str]
+
+
+def _source(line: "pd.Series[Any]") -> Source:
+    """What a number of a source shares with others of it: source, table, variant, what the sd is over, n, note."""
+    n = "" if pd.isna(line["n"]) else str(line["n"])
+    return line["source"], line["table"], line["variant"], line["sd_over"], n, line["note"]
+
+
+def _number_sources(pairs: Sequence[_Pair]) -> dict[Source, int]:
+    seen = dict.fromkeys(_source(line) for pair in pairs for _, line in pair.published.iterrows())
+    return {source: index for index, source in enumerate(seen, 1)}
+
+
+def _row(group: pd.DataFrame, pair: _Pair, sources: dict[Source, int]) -> Row:
+    factor = 100 if pair.measure.metric == "accuracy" else 1
+    published, differences = [], []
+    for _, line in pair.published.iterrows():
+        mark, digits = f"[{sources[_source(line)]}]", _digits(line["value"], factor)
+        sd = "" if math.isnan(line["sd"]) else f" ± {_plain(line['sd'], factor)}"
+        published.append(f"{number(factor * line['value'], digits)}{sd} {mark}")
+        if (difference := _difference(pair, line)) is not None:
+            differences.append(f"{signed(number(factor * difference, max(digits, 1 if factor == 100 else 2)))} {mark}")
+    cells = (pair.ours, Cell("; ".join(published)), Cell("; ".join(differences) or NOTHING))
+    return row_of(group[group["label"] == pair.label], f"{pair.label}: {pair.measure.heading}", cells)
+
+
+def _difference(pair: _Pair, line: "pd.Series[Any]") -> float | None:
+    if pair.measure.metric in HOURS or pair.ours.mean is None:
+        return None
+    return pair.ours.mean - float(line["value"])
+
+
+def _digits(value: float, factor: int) -> int:
+    """Decimals that a published number is given with, at least one for a percentage."""
+    exponent = Decimal(_plain(value, factor)).as_tuple().exponent
+    decimals = -exponent if isinstance(exponent, int) else 0
+    return max(1 if factor == 100 else 0, decimals)
+
+
+def _plain(value: float, factor: int) -> str:
+    """A number as it was published: percentages in the file are shares, which floats would give tails."""
+    return f"{(Decimal(repr(float(value))) * factor).normalize():f}"
+
+
+def _lines(group: pd.DataFrame, pair: _Pair) -> list[dict[str, object]]:
+    """Lines of the CSV file: one for each published number."""
+    first = group.iloc[0]
+    ours = {key: first[key] for key in ("dataset", "network", "budget", "protocol")}
+    ours |= {"method": pair.label, "device": pair.device, "metric": pair.measure.metric, "draws": pair.measure.draws}
+    ours |= {"mean": pair.ours.mean, "sd": pair.ours.sd, "n": pair.ours.count, "asked": pair.ours.asked}
+    kept = ("value", "sd", "sd_over", "n", "source", "table", "variant", "note")
+    return [
+        {
+            **ours,
+            **{f"published_{key}": None if pd.isna(line[key]) else line[key] for key in kept},
+            "difference": _difference(pair, line),
+        }
+        for _, line in pair.published.iterrows()
+    ]
+
+
+def _legend(sources: dict[Source, int]) -> list[str]:
+    texts = []
+    for (source, table, variant, over, n, note), index in sources.items():
+        where = f"{source}, {table}" if table else source
+        seeds = f"n = {n}" if n else "n is not stated"
+        what = f"± over {_OVER[over]}, {seeds}" if over else f"{seeds}, no standard deviation"
+        texts.append(f"[{index}] {'; '.join(part for part in (where, variant, what, note) if part)}.")
+    return texts
+
+
+_OVER = {"seeds": "seeds", "repeats": "repeats of the test-time draws, which says nothing of other seeds"}
+
+
+def _alone(published: pd.DataFrame, shown: pd.DataFrame) -> list[str]:
+    """Count the published numbers of the same data sets and networks that have no counterpart here."""
+    here = set(zip(shown["dataset"], shown["network"], strict=True))
+    about = published[[pair in here for pair in zip(published["dataset"], published["network"], strict=True)]]
+    others = sorted(set(about["method"]) - set(shown["method"]))
+    return [f"Published of other methods on the same data and networks: {', '.join(others)}."] if others else []
+
+
+def _definitions(shown: pd.DataFrame, measures: Sequence[Column]) -> tuple[str, ...]:
+    metrics = {measure.metric for measure in measures}
+    draws = sorted({measure.draws for measure in measures if measure.draws})
+    return (
+        "Published numbers are in none of our means, ranks and tests. Budgets, software and hardware differ from those "
+        f"of the sources, so that hours have no difference ({NOTHING}), and no difference is a test.",
+        *([accuracy_definition(shown, draws)] if "accuracy" in metrics else []),
+        *([calibration_definition(shown)] if metrics & {"nll", "brier", "ece"} else []),
+    )

@@ -1,0 +1,127 @@
+"""What the charts of the page are drawn from: looks, the Pareto explorer and reliability diagrams."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from augbench.results.figures.reliability import FEW, pooled_bins
+from augbench.results.figures.style import method_looks
+from augbench.results.frame import Runs
+from augbench.results.report.grid import only_device, significant
+from augbench.results.report.looks import look_data
+from augbench.results.report.units import TimeUnit, time_unit
+from augbench.results.statistics.summary import summarise
+from augbench.results.table import SEVERAL_DEVICES
+
+METRICS = (
+    {"name": "accuracy", "label": "Accuracy (%)", "higher": True, "share": True},
+    {"name": "nll", "label": "NLL", "higher": False, "share": False},
+    {"name": "brier", "label": "Brier", "higher": False, "share": False},
+    {"name": "ece", "label": "ECE", "higher": False, "share": False},
+    {"name": "ece_equal_mass", "label": "ECE, equal mass", "higher": False, "share": False},
+)
+
+Json = dict[str, Any]
+
+
+def looks_data(runs: Runs) -> Json:
+    """Look of each label, the same as in every figure."""
+    return {label: look_data(look) for label, look in method_looks(runs.runs).items()}
+
+
+def pareto_data(runs: Runs) -> Json | None:
+    """Scores and costs of finished runs and of their means over seeds; None if no run is finished.
+
+    A score is a pair of mean and standard deviation. Times are left out of what was computed on several devices.
+    """
+    table = runs.table()
+    measured = table[table["draws"].notna()]
+    if measured.empty:
+        return None
+    unit = time_unit(runs)
+    of_labels = measured.groupby(["comparison", "label"], sort=False)
+    return {
+        "metrics": [metric for metric in METRICS if measured[str(metric["name"])].notna().any()],
+        "costs": _costs(unit, measured),
+        "draws": sorted({int(draws) for draws in measured["draws"]}),
+        "groups": [_group_point(inside, unit) for _, inside in of_labels],
+        "runs": _run_points(_with_costs(measured, unit)),
+    }
+
+
+def _costs(unit: TimeUnit, measured: pd.DataFrame) -> list[Json]:
+    on_gpu = measured["on_gpu"].eq(True).all()
+    name = {"h": "GPU-hours" if on_gpu else "hours", "s": "seconds"}[unit.name]
+    return [
+        {"name": "work", "label": f"Search and training ({name})", "is_time": True},
+        {"name": "whole", "label": f"Search, training and evaluation ({name})", "is_time": True},
+        {"name": "passes", "label": "Image passes of search and training", "is_time": False},
+    ]
+
+
+def _with_costs(runs: pd.DataFrame, unit: TimeUnit) -> pd.DataFrame:
+    """Add a column for each cost."""
+    work = (runs["seconds_search"] + runs["seconds_training"]).astype(float) * unit.factor
+    return runs.assign(
+        work=work,
+        whole=work + runs["seconds_evaluation"].astype(float) * unit.factor,
+        passes=(runs["image_passes_search"] + runs["image_passes_training"]).astype(float),
+    )
+
+
+def _run_points(measured: pd.DataFrame) -> list[Json]:
+    """One point for each run, with its scores by number of draws."""
+    points: dict[str, Json] = {}
+    for row in measured.to_dict("records"):
+        scores = {str(metric["name"]): [significant(row[str(metric["name"])]), None] for metric in METRICS}
+        point = points.setdefault(row["folder"], {**_run_of(row), "scores": {}})
+        point["scores"][str(int(row["draws"]))] = scores
+    return list(points.values())
+
+
+def _run_of(row: Mapping[Hashable, Any]) -> Json:
+    return {
+        **{name: str(row[name]) for name in ("comparison", "label", "folder")},
+        "seed": row["seed"],
+        "device": only_device([row["device"]]),
+        "costs": {name: significant(row[name]) for name in ("work", "whole", "passes")},
+    }
+
+
+def _group_point(inside: pd.DataFrame, unit: TimeUnit) -> Json:
+    first = inside.iloc[0]
+    once = _with_costs(inside.drop_duplicates("folder"), unit)
+    device = only_device(once["device"])
+    costs = {name: significant(summarise(once[name].astype(float)).mean) for name in ("work", "whole", "passes")}
+    if device == SEVERAL_DEVICES:
+        costs |= {"work": None, "whole": None}
+    return {
+        **{name: str(first[name]) for name in ("comparison", "label")},
+        "n": len(once),
+        "asked": int(first["asked"]),
+        "device": device,
+        "costs": costs,
+        "scores": {
+            str(draws): {str(metric["name"]): _mean_and_deviation(part[metric["name"]]) for metric in METRICS}
+            for draws, part in inside.groupby("draws")
+            if len(part) == len(once)  # a mean of some seeds beside the cost of all would be of nothing
+        },
+    }
+
+
+def _mean_and_deviation(values: "pd.Series[float]") -> list[float | None]:
+    summary = summarise(values.astype(float))
+    return [significant(summary.mean), significant(summary.sd)]
+
+
+def reliability_data(runs: Runs) -> Json | None:
+    """Bins of all seeds and repeats together, by data set, number of draws and label; None if there are none."""
+    lines = []
+    for (comparison, _), bins in runs.reliability.groupby(["comparison", "draws"], sort=False):
+        draws = int(bins["draws"].iloc[0])
+        for label, inside in pooled_bins(bins).groupby("label", sort=False):
+            numbers = inside[["count", "confidence", "accuracy"]].itertuples(index=False)
+            pooled = [[int(count), significant(sure), significant(right)] for count, sure, right in numbers]
+            lines.append({"comparison": str(comparison), "draws": draws, "label": str(label), "bins": pooled})
+    return {"few": FEW, "lines": lines} if lines else None

@@ -1,0 +1,140 @@
+"""What was learned: its course over the epochs, thinned so that a page can hold it, and where it ended."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from augbench.bench.run_folder import RunState
+from augbench.results.figures.learned import OTHER, PROBABILITY, RANGE, range_maximum
+from augbench.results.figures.style import block_looks
+from augbench.results.frame import Runs
+from augbench.results.report.chart_data import Json
+from augbench.results.report.grid import Grid, GridColumn, number_cell, significant, text_cells
+from augbench.results.report.looks import look_data
+
+MOST_EPOCHS = 80
+"""Epochs that a line has points for; more could not be told apart at the width of a panel."""
+
+TRAINING = "training"
+KINDS = (
+    {"name": PROBABILITY, "label": "Probability π (%)", "in_percent": True},
+    {"name": RANGE, "label": "Range α (% of the maximum)", "in_percent": True},
+    {"name": OTHER, "label": "Other learned numbers", "in_percent": False},
+    {"name": TRAINING, "label": "Training loss and accuracy", "in_percent": False},
+)
+
+_LIMITS = ["maximum_rotation", "maximum_log_scale", "maximum_shear"]
+
+
+def learned_data(runs: Runs) -> Json | None:
+    """Lines over the epochs: mean, lowest and highest of the finished seeds; None if no run is finished.
+
+    Probabilities and ranges are in percent, as in the figure `learned`. What a search found before training stays as
+    it is; of such methods there are only the loss and the accuracy.
+    """
+    if RunState.DONE.value not in runs.states:
+        return None
+    lines = thinned_means(runs)
+    kinds = [kind for kind in KINDS if kind["name"] in set(lines["kind"])]
+    panels = [
+        _panel(str(comparison), str(label), str(kind), inside)
+        for (comparison, label, kind), inside in lines.groupby(["comparison", "label", "kind"], sort=False)
+    ]
+    looks = {name: look_data(look) for name, look in block_looks(lines["name"]).items()}
+    return {"kinds": kinds, "looks": looks, "panels": panels}
+
+
+def thinned_means(runs: Runs) -> pd.DataFrame:
+    """Average what finished runs recorded over seeds, at no more than `MOST_EPOCHS` epochs.
+
+    Returns:
+        A row for each `comparison`, `label`, `quantity` and kept `epoch`: `mean`, `low`, `high`, number of `seeds`,
+        and what it is: `kind` and `name`. Epochs that not every seed has are left out: a mean of some would jump.
+
+    Raises:
+        UserError: If no run is finished.
+    """
+    finished, numbers = runs.finished(), runs.trajectories
+    numbers = numbers[numbers["folder"].isin(finished["folder"])]
+    last = numbers.groupby("comparison", sort=False)["epoch"].max()
+    kept = {(comparison, epoch) for comparison, most in last.items() for epoch in kept_epochs(int(most))}
+    numbers = numbers[pd.MultiIndex.from_frame(numbers[["comparison", "epoch"]]).isin(kept)]
+    keys = ["comparison", "label", "quantity", "epoch"]
+    means = numbers.groupby(keys, sort=False)["value"].agg(["mean", "min", "max", "size"]).reset_index()
+    means = means.rename(columns={"min": "low", "max": "high", "size": "seeds"})
+    complete = means.groupby(["comparison", "label", "quantity"], sort=False)["seeds"].transform("max")
+    means = _with_kinds(means[means["seeds"] == complete])
+    searched = set(finished.loc[finished["image_passes_search"] > 0, "label"])
+    means = means[(means["kind"] == TRAINING) | ~means["label"].isin(searched)]
+    return _in_percent(means, finished)
+
+
+def kept_epochs(last: int) -> list[int]:
+    """Choose at most `MOST_EPOCHS` epochs, evenly spread, with the first and the last among them."""
+    return sorted({round(epoch) for epoch in np.linspace(1, last, min(last, MOST_EPOCHS)).tolist()})
+
+
+def _with_kinds(means: pd.DataFrame) -> pd.DataFrame:
+    """Say of each quantity what kind of number it is, and what it is called within its kind."""
+    parts = means["quantity"].str.partition("/")
+    usual = parts[0].isin((PROBABILITY, RANGE)) & (parts[2] != "")
+    kind = parts[0].where(usual, OTHER).mask(means["quantity"].isin(("loss", "accuracy")), TRAINING)
+    return means.assign(kind=kind, name=parts[2].where(usual, means["quantity"]))
+
+
+def _in_percent(means: pd.DataFrame, finished: pd.DataFrame) -> pd.DataFrame:
+    """Turn probabilities into percent, and ranges into percent of the largest that the shared space has."""
+    limits = finished.drop_duplicates(["comparison", "label"]).set_index(["comparison", "label"])[_LIMITS]
+    wholes = {
+        (comparison, label, block): range_maximum(block, limits.loc[(comparison, label)])
+        for comparison, label, block in means.loc[means["kind"] == RANGE, ["comparison", "label", "name"]]
+        .drop_duplicates()
+        .itertuples(index=False)
+    }
+    keys = zip(means["comparison"], means["label"], means["name"], means["kind"], strict=True)
+    factors = [_factor(kind, wholes.get((comparison, label, name), 1.0)) for comparison, label, name, kind in keys]
+    return means.assign(**{column: means[column] * factors for column in ("mean", "low", "high")})
+
+
+def _factor(kind: str, whole: float) -> float:
+    return {PROBABILITY: 100.0, RANGE: 100.0 / whole}.get(kind, 1.0)
+
+
+def _panel(comparison: str, label: str, kind: str, inside: pd.DataFrame) -> Json:
+    epochs = sorted({int(epoch) for epoch in inside["epoch"]})
+    lines = [_line(str(name), of_name, epochs) for name, of_name in inside.groupby("name", sort=False)]
+    seeds = int(inside["seeds"].max())
+    return {"comparison": comparison, "label": label, "kind": kind, "seeds": seeds, "epochs": epochs, "lines": lines}
+
+
+def _line(name: str, inside: pd.DataFrame, epochs: list[int]) -> Json:
+    by_epoch = inside.set_index("epoch").reindex(epochs)
+    return {"name": name, **{column: _short(by_epoch[column]) for column in ("mean", "low", "high")}}
+
+
+def _short(values: "pd.Series[float]") -> list[float | None]:
+    """Four digits are more than a line can show."""
+    return [None if (known := significant(value)) is None else float(f"{known:.4g}") for value in values]
+
+
+def learned_grid(runs: Runs) -> Grid | None:
+    """Make the table of what was learned in the end, as stored; None if nothing was."""
+    if runs.learned.empty:
+        return None
+    rows, keys = [], ["comparison", "label", "quantity"]
+    for (comparison, label, quantity), values in runs.learned.groupby(keys, sort=False)["value"]:
+        numbers: list[Any] = [values.mean(), values.min(), values.max()]
+        cells = [number_cell(number, 1, 4) for number in numbers]
+        rows.append((*text_cells(label, comparison, quantity), *cells, *text_cells(len(values))))
+    columns = (
+        GridColumn("Method", numbers=False, filter="method"),
+        GridColumn("Data set", numbers=False, filter="dataset"),
+        GridColumn("Number", numbers=False),
+        *(GridColumn(heading) for heading in ("Mean", "Lowest seed", "Highest seed", "n")),
+    )
+    notes = (
+        "As stored: probabilities in [0, 1]; rotation in radians; scales as logarithms of a factor; shifts in halves "
+        "of an image.",
+    )
+    return Grid("learned-numbers", "Learned numbers at the end of training", "numbers", columns, tuple(rows), notes)

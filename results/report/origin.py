@@ -1,0 +1,71 @@
+"""Where the numbers come from: machines, versions, and the commands that make everything again."""
+
+import shlex
+from typing import Any
+
+import pandas as pd
+
+from augbench.bench.run_folder import RunState
+from augbench.results.frame import Runs
+from augbench.results.report.grid import Grid, plain_grid
+
+_ENVIRONMENT = (
+    ("host", "Machine"),
+    ("device", "Device"),
+    ("augbench", "augbench"),
+    ("code", "Code"),
+    ("python", "Python"),
+    ("packages", "Packages"),
+    ("plugins", "Plug-ins"),
+    ("threads", "Threads"),
+    ("platform", "Platform"),
+)
+
+
+def environment_grid(runs: Runs) -> Grid | None:
+    """Make a table of the different surroundings that runs were executed in; None where nothing is known of them."""
+    attempts = runs.environments
+    if attempts.empty:
+        return None
+    code = [_code(commit, dirty) for commit, dirty in zip(attempts["commit"], attempts["dirty"], strict=True)]
+    known = attempts.assign(code=code)
+    columns = [column for column, _ in _ENVIRONMENT if known[column].notna().any() and (known[column] != "").any()]
+    shown = known.assign(**{column: known[column].map(_text) for column in columns})
+    groups = shown.groupby(columns, sort=False)
+    rows = [[*inside[columns].iloc[0], inside["folder"].nunique(), len(inside)] for _, inside in groups]
+    headings = [heading for column, heading in _ENVIRONMENT if column in columns]
+    title = "Machines and versions, by attempt"
+    return plain_grid("environments", title, "environments", [*headings, "Runs", "Attempts"], rows)
+
+
+def _text(value: Any) -> str:
+    if value is None or pd.isna(value):
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _code(commit: object, dirty: object) -> str:
+    if not isinstance(commit, str) or not commit:
+        return ""
+    return f"{commit[:10]}{' with changes' if dirty is True else ''}"
+
+
+def commits(runs: Runs) -> list[tuple[str, int]]:
+    """Git commits of the code that made finished runs, with how many runs each made."""
+    finished = runs.runs[runs.runs["state"] == RunState.DONE.value]
+    return [(str(commit), len(inside)) for commit, inside in finished.groupby("commit", sort=False)]
+
+
+def run_commands(runs: Runs) -> list[tuple[str, int]]:
+    """The commands that people typed to have the runs executed, with how many runs each had a part in."""
+    attempts = runs.environments
+    known = attempts[attempts["command"].notna() & (attempts["command"] != "")]
+    counts = known.groupby("command", sort=False)["folder"].nunique()
+    return [(str(command), int(count)) for command, count in counts.items()]
+
+
+def result_commands(runs: Runs) -> list[str]:
+    """Commands that make tables, figures and a page like this one from the same records."""
+    given = [word for source in runs.sources for word in ("--from", str(source))]
+    ends = (("tables", "tables"), ("figures", "figures"), ("report", "report.html"))
+    return [shlex.join(["augbench", command, *given, "--out", out]) for command, out in ends]

@@ -1,0 +1,144 @@
+"""The page itself: everything of it in one file, which asks no network for anything."""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+import augbench
+from augbench.bench.errors import UserError
+from augbench.bench.files import make_folder, write_text
+from augbench.bench.run_folder import RunState
+from augbench.results.findings import findings
+from augbench.results.frame import Runs
+from augbench.results.report.chart_data import Json, looks_data, pareto_data, reliability_data
+from augbench.results.report.cost_grid import cost_grid
+from augbench.results.report.failed import failed_groups
+from augbench.results.report.grid import Grid, grid_of
+from augbench.results.report.learning import learned_data, learned_grid
+from augbench.results.report.looks import colour_styles
+from augbench.results.report.origin import commits, environment_grid, result_commands, run_commands
+from augbench.results.report.pictures import pictures
+from augbench.results.report.results_grids import results_grids
+from augbench.results.report.subject import definitions, headline_numbers, notes, subject_grids
+from augbench.results.tables import all_tables
+
+TITLE = "Comparison of augmentation learners"
+STYLES = ("page", "tables", "charts", "print")
+SCRIPTS = ("dom", "axes", "marks", "pointing", "methods", "tables", "pareto", "reliability", "learned", "start")
+
+
+def write_report(runs: Runs, path: Path, title: str = TITLE) -> Path:
+    """Write the report.
+
+    Args:
+        runs: What it is about; it may lack finished runs.
+        path: The file, whose folder is made if need be.
+        title: Heading of the page.
+
+    Returns:
+        The file.
+
+    Raises:
+        UserError: If the name does not end in .html, or the file cannot be written.
+    """
+    check_page(path)
+    make_folder(path.parent)
+    write_text(path, report_page(runs, title))
+    return path
+
+
+def check_page(path: Path) -> None:
+    """Make sure that a path can be that of a page, before anything is read.
+
+    Raises:
+        UserError: If it is a folder, or its name does not end in .html.
+    """
+    if path.is_dir():
+        raise UserError(f"{path} is a folder. Give --out the name of a file, such as {path / 'report.html'}.")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UserError(
+            f"{path} does not end in .html, and the report is a page for a browser. Give --out a file such as "
+            f"{path.with_name(path.name + '.html')}."
+        )
+
+
+def report_page(runs: Runs, title: str = TITLE) -> str:
+    """Make the report, the same for the same runs.
+
+    Args:
+        runs: What it is about.
+        title: Heading of the page.
+
+    Returns:
+        HTML.
+    """
+    data = _chart_data(runs)
+    looks = [*data["looks"].values(), *data.get("learned", {}).get("looks", {}).values()]
+    style = _joined("css", STYLES) + colour_styles(look["colour"] for look in looks)
+    script = f'"use strict";\n(() => {{\n{_joined("js", SCRIPTS)}}})();\n'
+    environment = Environment(
+        loader=PackageLoader("augbench.results.report"), undefined=StrictUndefined, autoescape=True
+    )
+    environment.trim_blocks = environment.lstrip_blocks = True
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False, "separators": (",", ":")}
+    return environment.get_template("report.html.jinja").render(
+        title=title,
+        version=augbench.__version__,
+        style=Markup(style),  # noqa: S704 - our own files, as they are
+        script=Markup(script),  # noqa: S704
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=data,
+        **_texts(runs),
+    )
+
+
+def _chart_data(runs: Runs) -> Json:
+    parts = {"pareto": pareto_data(runs), "reliability": reliability_data(runs), "learned": learned_data(runs)}
+    return {"looks": looks_data(runs), **{name: part for name, part in parts.items() if part is not None}}
+
+
+def _texts(runs: Runs) -> Json:
+    is_finished = RunState.DONE.value in runs.states
+    return {
+        "sources": [str(source) for source in runs.sources],
+        "numbers": headline_numbers(runs),
+        "warnings": runs.warnings(),
+        "damaged": list(runs.damaged),
+        "subjects": subject_grids(runs),
+        "notes": notes(runs),
+        "definitions": definitions(runs),
+        "grids": results_grids(runs),
+        "tables": _tables(runs) if is_finished else [],
+        "findings": findings(runs) if is_finished else [],
+        "learned_grid": learned_grid(runs),
+        "pictures": pictures(runs),
+        "failed": failed_groups(runs),
+        "costs": cost_grid(runs),
+        "environments": environment_grid(runs),
+        "commits": commits(runs),
+        "run_commands": run_commands(runs),
+        "result_commands": result_commands(runs),
+    }
+
+
+def _tables(runs: Runs) -> list[Grid]:
+    """Tables as `augbench tables` writes them; the comparison has all its numbers in those of the page already."""
+    files, said = all_tables(runs), {*notes(runs), *definitions(runs), *runs.warnings()}
+    return [grid_of(table, said) for name, tables in files.items() if name != "comparison" for table in tables]
+
+
+def _joined(folder: str, names: Iterable[str]) -> str:
+    files: Sequence[str] = [f"{name}.{folder}" for name in names]
+    root = resources.files("augbench.results.report") / folder
+    return "".join((root / file).read_text("utf-8") for file in files)
+
+
+def _hash(text: str) -> str:
+    """Name a text as a content security policy does, so that no other script or style can run in the page."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

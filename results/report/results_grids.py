@@ -1,0 +1,111 @@
+"""The two tables that everybody looks for: what each method reached, averaged over seeds, and every single run."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from augbench.bench.run_folder import RunState
+from augbench.results.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, score_cells
+from augbench.results.frame import Runs
+from augbench.results.report.cost_grid import device_cells, device_columns, mean_time_cell
+from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, text_cells
+from augbench.results.report.units import TimeUnit, time_unit
+from augbench.results.table import NOTHING
+
+MEASURES = {
+    "accuracy": "Accuracy (%)",
+    "nll": "NLL",
+    "brier": "Brier",
+    "ece": "ECE",
+    "ece_equal_mass": "ECE, equal mass",
+}
+"""Headings of the metrics."""
+
+_NAMES = (
+    GridColumn("Method", numbers=False, filter="method"),
+    GridColumn("Data set", numbers=False, filter="dataset"),
+)
+_DRAWS = GridColumn("Draws", filter="draws")
+_NOTE = (
+    "Draws: number of test-time draws from the method's policy whose class probabilities are averaged; 0 for none. "
+    "n: seeds; k/N where only k of N are finished, and then never in bold."
+)
+
+
+def results_grids(runs: Runs) -> list[Grid]:
+    """Make both tables; without finished runs there is only that of single runs."""
+    unit = time_unit(runs)
+    finished = runs.runs[runs.runs["state"] == RunState.DONE.value]
+    return [*([_method_grid(runs, finished, unit)] if len(finished) else []), _run_grid(runs, unit)]
+
+
+def _method_grid(runs: Runs, finished: pd.DataFrame, unit: TimeUnit) -> Grid:
+    columns = (
+        *_NAMES,
+        _DRAWS,
+        GridColumn("n"),
+        *(GridColumn(heading) for heading in MEASURES.values()),
+        GridColumn(f"Search and training ({unit.name})"),
+        *device_columns(finished),
+    )
+    draws = sorted({int(number) for number in runs.scores["draws"]})
+    rows = tuple(
+        (*row, *device_cells(finished, group.loc[group["label"] == row[0].text, "device"]))
+        for _, group in finished.groupby("comparison", sort=False)
+        for number in draws
+        for row in _family(runs, group, number, unit)
+    )
+    return Grid("methods", "Methods: means over seeds", "rows of means", columns, rows, (_NOTE,))
+
+
+def _family(runs: Runs, group: pd.DataFrame, draws: int, unit: TimeUnit) -> Iterator[list[GridCell]]:
+    """Rows of all methods on one data set with one number of draws: what is compared with one another."""
+    scores = {metric: score_cells(runs, group, metric, draws) for metric in MEASURES}
+    for label in scores["accuracy"]:
+        inside = group[group["label"] == label]
+        count = scores["accuracy"][label].count
+        asked = asked_seeds(group)
+        seeds = GridCell(str(count) if count == asked else f"{count}/{asked}", count)
+        cells = [*text_cells(label, inside["comparison"].iloc[0], draws), seeds]
+        # how many seeds there are stands in a column of its own
+        shown = [scores[metric][label] for metric in MEASURES]
+        cells += [cell_of(replace(cell, text=cell.text.removesuffix(f" ({cell.count}/{asked})"))) for cell in shown]
+        yield [*cells, mean_time_cell(inside, ["search", "training"], unit)]
+
+
+def _run_grid(runs: Runs, unit: TimeUnit) -> Grid:
+    table = runs.table()
+    done = table["state"] == RunState.DONE.value
+    columns = (
+        *_NAMES,
+        GridColumn("Seed"),
+        _DRAWS,
+        GridColumn("State", numbers=False, filter="state"),
+        *(GridColumn(heading) for heading in MEASURES.values()),
+        *(GridColumn(f"{phase} ({unit.name})") for phase in ("Search", "Training", "Evaluation")),
+        *device_columns(table[done]),
+        GridColumn("Run", numbers=False),
+    )
+    digits = {name: accuracy_digits(group) for name, group in table[done].groupby("comparison")}
+    records = table.to_dict("records")
+    last = ["device", "folder"] if device_columns(table[done]) else ["folder"]
+    rows = tuple(
+        (*_run_row(row, unit, digits.get(row["comparison"], 1)), *text_cells(*(row[name] for name in last)))
+        for row in records
+    )
+    notes = ("A run that went on on another device has no times: seconds of different devices are never added up.",)
+    several = any(" + " in str(device) for device in table["device"])
+    return Grid("runs", "Single runs", "rows of runs", columns, rows, notes if several else ())
+
+
+def _run_row(row: Mapping[Hashable, Any], unit: TimeUnit, accuracy: int) -> Iterator[GridCell]:
+    yield from text_cells(row["label"], row["comparison"], row["seed"], row["draws"], row["state"])
+    is_done = row["state"] == RunState.DONE.value
+    for name in MEASURES:
+        factor, digits = (100, accuracy) if name == "accuracy" else (1, SCORE_DIGITS)
+        yield number_cell(row[name], factor, digits) if is_done else GridCell(NOTHING)
+    for phase in ("search", "training", "evaluation"):
+        is_there = is_done and (phase != "search" or row["image_passes_search"])
+        yield number_cell(row[f"seconds_{phase}"], unit.factor, unit.digits) if is_there else GridCell(NOTHING)

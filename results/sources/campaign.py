@@ -1,0 +1,161 @@
+"""A campaign: all runs of a comparison in one parquet file, which any program that reads parquet shows as a table.
+
+A row is a run. First come the columns of `Runs.runs` and the metrics by number of test-time draws, for people; then,
+under `record_…`, the files that the run wrote, as text, and under `predictions_…` what became of each test image: from
+these the same frames are made as from the run folders.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import augbench
+from augbench.bench.errors import UserError
+from augbench.bench.files import atomic_write
+from augbench.bench.run_folder import RunState
+from augbench.results.outcomes import Outcomes
+from augbench.results.problems import Problem
+from augbench.results.sources.packed import (
+    OUTCOMES,
+    RECORD,
+    RECORDS,
+    outcome_columns,
+    read_outcome_columns,
+    record_columns,
+)
+from augbench.results.stored import TEXTS, Stored
+
+if TYPE_CHECKING:  # a frame is made from sources
+    from augbench.results.frame import Runs
+
+FORMAT = 1
+"""To be raised whenever an older augbench can no longer read the file."""
+METADATA = b"augbench.campaign"
+UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
+LEVEL = 9  # of compression
+
+
+def write_campaign(runs: "Runs", path: Path) -> None:
+    """Write all runs into one file, atomically; the same runs give the same bytes.
+
+    Args:
+        runs: The runs, all of which go in, whatever their state.
+        path: The file; its folder must exist.
+
+    Raises:
+        DamagedError: If predictions are damaged.
+        UserError: If it cannot be written.
+    """
+    people = pa.Table.from_pandas(_for_people(runs), preserve_index=False)
+    table = people
+    for part in (record_columns(runs.records), outcome_columns(runs.outcomes(runs.records))):
+        for name in part.column_names:
+            table = table.append_column(name, part[name])
+    about = {"format": FORMAT, "augbench": augbench.__version__, "problems": [asdict(one) for one in runs.problems]}
+    table = table.replace_schema_metadata({**people.schema.metadata, METADATA: json.dumps(about).encode()})
+    with atomic_write(path) as file:
+        pq.write_table(table, file, compression="zstd", compression_level=LEVEL)
+
+
+def _for_people(runs: "Runs") -> pd.DataFrame:
+    """Columns of `runs` and one for each metric and number of test-time draws, such as `accuracy_8_draws`."""
+    columns = [runs.runs.set_index("folder", drop=False).drop(columns="source")]  # which is somebody's own path
+    for (draws, metric), inside in runs.scores.groupby(["draws", "metric"]):
+        name = f"{metric}_{draws}_draws" if draws else str(metric)
+        columns.append(inside.set_index("folder")[["value"]].astype(float).rename(columns={"value": name}))
+    return pd.concat(columns, axis=1)
+
+
+class Campaign:
+    """A parquet file with runs.
+
+    Args:
+        path: The file.
+
+    Raises:
+        UserError: If it is not there, truncated, something else or of a newer augbench.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            schema = pq.read_schema(path)
+            about = json.loads(schema.metadata[METADATA]) if METADATA in (schema.metadata or {}) else None
+        except UNREADABLE as error:
+            raise self._damaged(error) from None
+        if about is None:
+            raise UserError(
+                f"{path} is no campaign of augbench: it does not say so in its metadata. Give a file that "
+                "`augbench archive` has written, or an output folder."
+            )
+        self._check_version(about)
+        self._about: dict[str, Any] = about
+
+    def _check_version(self, about: Any) -> None:
+        try:
+            newer, version = int(about["format"]) > FORMAT, str(about["augbench"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._damaged(error) from None
+        if newer:
+            raise UserError(
+                f"{self.path} was written by augbench {version}, in a newer format than this one can read. Install a "
+                "newer augbench (`pip install --upgrade augbench`)."
+            )
+
+    def stored_runs(self, source: str, *, skip_damaged: bool = False) -> Iterator[Stored | Problem]:
+        """Read the text files of every run, and what was left out when the file was written.
+
+        Args:
+            source: What was given with --from.
+            skip_damaged: Of no consequence: what was damaged is not in the file.
+
+        Raises:
+            UserError: If the file is damaged.
+        """
+        try:
+            found = [self._stored(row, index, source) for index, row in enumerate(self._rows())]
+            problems = [Problem(**problem) for problem in self._about["problems"]]
+        except UNREADABLE as error:
+            raise self._damaged(error) from None
+        yield from problems
+        yield from found
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        table = pq.read_table(self.path, columns=RECORDS.names).select(RECORDS.names).cast(RECORDS)
+        columns = [table[name].to_pylist() for name in RECORDS.names]
+        return (dict(zip(RECORDS.names, row, strict=True)) for row in zip(*columns, strict=True))
+
+    def _stored(self, row: dict[str, Any], index: int, source: str) -> Stored:
+        name, state = row[f"{RECORD}name"], RunState(row[f"{RECORD}state"])
+        if not name:
+            raise ValueError(f"row {index} has no name")
+        texts = ((row[f"{RECORD}{text}"] or "").encode() for text in TEXTS)
+        spec, status, result, metrics, environment, tuning = texts
+        return Stored(
+            *(name, f"{name} in {self.path}", source, state),
+            *(spec, status, result, metrics, environment, tuning),
+            outcomes=partial(self._outcomes_of, index),
+        )
+
+    def _outcomes_of(self, index: int) -> Outcomes:
+        return self._outcomes[index]
+
+    @cached_property
+    def _outcomes(self) -> list[Outcomes]:
+        try:
+            return list(read_outcome_columns(pq.read_table(self.path, columns=OUTCOMES.names)))
+        except UNREADABLE as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: BaseException) -> UserError:
+        return UserError(
+            f"{self.path} is damaged or no parquet file: {str(error).splitlines()[0] if str(error) else error!r}. "
+            "Copy it again, or make it again with `augbench archive`."
+        )

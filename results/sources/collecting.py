@@ -1,0 +1,151 @@
+"""From sources to records: each run once, and whatever else was found said."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from augbench.bench.errors import UserError
+from augbench.bench.run_folder import DamagedError, RunState
+from augbench.results.cache import OutcomesCache
+from augbench.results.problems import Problem
+from augbench.results.record import Record, RecordReader
+from augbench.results.sources.archives import Archive
+from augbench.results.sources.campaign import Campaign
+from augbench.results.sources.folders import stored_runs
+from augbench.results.stored import Stored
+
+ENDINGS: dict[str, type[Archive] | type[Campaign]] = {".tar.gz": Archive, ".tgz": Archive, ".parquet": Campaign}
+"""What files with runs in them are called, and what reads them."""
+
+
+@dataclass
+class Collected:
+    """All runs of all sources.
+
+    Attributes:
+        records: The runs that are evaluated on test images, each once.
+        trials: Those that are evaluated on validation images, as trials of a tuning are.
+        problems: What was left out.
+        caches: By source, what became of test images.
+    """
+
+    records: list[Record] = field(default_factory=list)
+    trials: list[Record] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    caches: dict[str, OutcomesCache] = field(default_factory=dict)
+
+
+def collect(sources: Sequence[Path], *, skip_damaged: bool, cache: bool) -> Collected:
+    """Read every run of some sources.
+
+    Args:
+        sources: Output folders, archives and campaigns.
+        skip_damaged: Leave damaged folders out.
+        cache: Keep what takes long to read in output folders.
+
+    Raises:
+        DamagedError: If a folder is damaged or holds the same run as another one of the same source, unless
+            `skip_damaged`.
+        UserError: If a source does not exist or cannot be read, or holds no runs.
+    """
+    reader, collected = RecordReader(), Collected()
+    found: dict[tuple[str, int], Record] = {}
+    for source in dict.fromkeys(sources):  # one that is given twice is read once
+        _check_presence(source)
+        collected.caches[str(source)] = OutcomesCache(_output_folder(source) if cache and source.is_dir() else None)
+        stored = _stored_runs(source, skip_damaged=skip_damaged)
+        for one in _records(reader, stored, skip_damaged=skip_damaged):
+            if isinstance(one, Problem):
+                collected.problems.append(one)
+            elif (other := found.get(one.same)) is not None:
+                kept, left_out = _better(other, one)
+                found[one.same] = kept
+                collected.problems.append(_duplicate(kept, left_out, skip_damaged=skip_damaged))
+            else:
+                found[one.same] = one
+    for record in with_unique_names(list(found.values())):
+        is_trial = record.spec.protocol.evaluated_on != "test"
+        (collected.trials if is_trial else collected.records).append(record)
+    collected.problems += [_trial(record) for record in collected.trials]
+    return collected
+
+
+def _stored_runs(source: Path, *, skip_damaged: bool) -> Iterator[Stored | Problem]:
+    """Read the text files of every run of one source."""
+    if source.is_file():
+        kinds = [kind for ending, kind in ENDINGS.items() if source.name.lower().endswith(ending)]
+        if kinds:
+            return kinds[0](source).stored_runs(str(source), skip_damaged=skip_damaged)
+        raise UserError(
+            f"{source} is a file that runs cannot be read from. Give an output folder, or a file that ends in "
+            f"{', '.join(ENDINGS)}, as `augbench archive` writes them."
+        )
+    return stored_runs(source, str(source), skip_damaged=skip_damaged)
+
+
+def _check_presence(source: Path) -> None:
+    try:
+        source.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(
+            f"{source} does not exist. Give the folder that `augbench run` or `augbench demo` wrote to with --out, or "
+            "a file that `augbench archive` wrote; or make runs: `augbench demo`."
+        ) from None
+    except OSError as error:
+        raise UserError(f"{source} cannot be read: {error.strerror}. Choose another one.") from None
+
+
+def _output_folder(source: Path) -> Path:
+    source = source.resolve()
+    return source if (source / "runs").is_dir() else source.parent
+
+
+def _trial(record: Record) -> Problem:
+    text = f"{record.stored.place} is evaluated on validation images and is no result on test images."
+    return Problem("trial of a tuning", text, record.name)
+
+
+def _records(
+    reader: RecordReader, stored: Iterable[Stored | Problem], *, skip_damaged: bool
+) -> Iterator[Record | Problem]:
+    for one in stored:
+        if isinstance(one, Problem):
+            yield one
+            continue
+        try:
+            yield reader.read(one)
+        except DamagedError as error:
+            if not skip_damaged:
+                raise
+            yield Problem("damaged", str(error), one.name)
+
+
+def _better(first: Record, second: Record) -> tuple[Record, Record]:
+    """Of two records of one run the one that has a result, else the first."""
+    swap = second.state is RunState.DONE and first.state is not RunState.DONE
+    return (second, first) if swap else (first, second)
+
+
+def _duplicate(kept: Record, left_out: Record, *, skip_damaged: bool) -> Problem:
+    """Say that a run is there twice: counted twice it would look like another seed."""
+    text = f"{left_out.stored.place} holds the same run as {kept.stored.place}."
+    if kept.stored.source == left_out.stored.source:
+        text += " Move one of the two away or delete it."
+        if not skip_damaged:
+            raise DamagedError(text)
+    first, second = kept.result, left_out.result
+    if first is not None and second is not None and first.metrics != second.metrics:
+        text += " Their results differ, as they may if code or device did; those of the second are left out."
+        return Problem("contradiction", text, left_out.name)
+    return Problem("duplicate", text, left_out.name)
+
+
+def with_unique_names(records: Sequence[Record]) -> list[Record]:
+    """Give a record whose folder is called as another one's a name of its own, since frames are joined by it."""
+    seen: dict[str, int] = {}
+    unique = []
+    for record in records:
+        count = seen[record.name] = seen.get(record.name, 0) + 1
+        name = record.name if count == 1 else f"{record.name} ({count})"
+        unique.append(record if count == 1 else replace(record, stored=replace(record.stored, name=name)))
+    return unique

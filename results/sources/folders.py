@@ -1,0 +1,39 @@
+"""Runs in an output folder."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from augbench.bench.run_folder import MARKER, DamagedError, run_folders
+from augbench.results.problems import Problem
+from augbench.results.stored import Stored, read_stored
+
+
+def stored_runs(
+    root: Path, source: str, place: Callable[[Path], str] = str, *, skip_damaged: bool = False
+) -> Iterator[Stored | Problem]:
+    """Read the files of every run of an output folder.
+
+    Args:
+        root: The folder, or its sub-folder `runs`.
+        source: What was given with --from.
+        place: Says what messages call a run folder.
+        skip_damaged: Yield a problem in place of a damaged folder.
+
+    Yields:
+        A run, or what was found in place of one.
+
+    Raises:
+        DamagedError: If a folder is damaged, unless `skip_damaged`.
+        UserError: If the folder does not exist, holds no runs or was written under a newer protocol version.
+    """
+    folders = run_folders(root)
+    for path in sorted(folders[0].path.parent.iterdir()):
+        if not path.is_dir() and path.name != MARKER and not path.name.startswith("."):
+            yield Problem("foreign", f"{place(path)} is no run folder and was passed over.", path.name)
+    for folder in folders:
+        try:
+            yield read_stored(folder, source, place(folder.path))
+        except DamagedError as error:
+            if not skip_damaged:
+                raise
+            yield Problem("damaged", str(error), folder.path.name)

@@ -1,0 +1,87 @@
+"""Runs as columns of a table of Arrow: their text files, and what became of each test image."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from augbench.bench.metrics import ReliabilityBins
+from augbench.results.outcomes import DrawnOutcomes, Outcomes
+from augbench.results.record import Record
+from augbench.results.stored import TEXTS
+
+RECORD = "record_"
+"""Beginning of the names of columns that hold a run as it is stored."""
+RECORDS = pa.schema(
+    [
+        *((f"{RECORD}{name}", pa.string()) for name in ("name", "state")),
+        *((f"{RECORD}{name}", pa.large_string()) for name in TEXTS),
+    ]
+)
+"""Columns of the text files; null where there is no such file."""
+OUTCOMES = pa.schema(
+    [
+        ("predictions_images", pa.int64()),
+        ("predictions_draws", pa.list_(pa.int64())),
+        ("predictions_repeats", pa.list_(pa.int64())),
+        ("predictions_right", pa.list_(pa.large_binary())),
+        ("predictions_bin_count", pa.list_(pa.list_(pa.int64()))),
+        ("predictions_bin_confidence", pa.list_(pa.list_(pa.float64()))),
+        ("predictions_bin_accuracy", pa.list_(pa.list_(pa.float64()))),
+    ]
+)
+"""Columns of `Outcomes`: an entry for each number of test-time draws; null where nothing is predicted."""
+
+
+def record_columns(records: Sequence[Record]) -> pa.Table:
+    """Make a row of each record, with the columns of `RECORDS`."""
+    rows = []
+    for record in records:
+        texts = {f"{RECORD}{name}": getattr(record.stored, name).decode(errors="replace") or None for name in TEXTS}
+        rows.append({f"{RECORD}name": record.name, f"{RECORD}state": record.state.value, **texts})
+    return pa.Table.from_pylist(rows, schema=RECORDS)
+
+
+def outcome_columns(outcomes: Sequence[Outcomes]) -> pa.Table:
+    """Make a row of the outcomes of each run, with the columns of `OUTCOMES`."""
+    return pa.Table.from_pylist([_row(of_run) for of_run in outcomes], schema=OUTCOMES)
+
+
+def _row(outcomes: Outcomes) -> dict[str, Any]:
+    if not outcomes:
+        return dict.fromkeys(OUTCOMES.names)
+    drawn = list(outcomes.values())
+    columns = (
+        drawn[0].images,
+        list(outcomes),
+        [one.repeats for one in drawn],
+        [one.bits for one in drawn],
+        [one.bins.count for one in drawn],
+        [one.bins.confidence for one in drawn],
+        [one.bins.accuracy for one in drawn],
+    )
+    return dict(zip(OUTCOMES.names, columns, strict=True))
+
+
+def read_outcome_columns(table: pa.Table) -> Iterator[Outcomes]:
+    """Read the outcomes of each row.
+
+    Raises:
+        ValueError: If a row contradicts itself.
+        KeyError: If a column is missing.
+        TypeError: If a value is missing or of another kind.
+    """
+    for row in table.select(OUTCOMES.names).to_pylist():
+        yield _outcomes(row) if row["predictions_draws"] is not None else {}
+
+
+def _outcomes(row: Mapping[str, Any]) -> Outcomes:
+    images, *columns = (row[name] for name in OUTCOMES.names)
+    outcomes = {}
+    for draws, repeats, bits, *bins in zip(*columns, strict=True):
+        if len(bits) != -(-images * repeats // 8) or len({len(values) for values in bins}) != 1:
+            raise ValueError(f"{len(bits)} bytes for {repeats} × {images} images")
+        count, confidence, accuracy = (np.array(values) for values in bins)
+        outcomes[draws] = DrawnOutcomes(repeats, images, bits, ReliabilityBins(count, confidence, accuracy))
+    return outcomes

@@ -1,0 +1,53 @@
+"""`augbench report`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from augbench.bench.run_folder import RunFolder, RunState
+
+CommandLine = Callable[..., tuple[int, str, str]]
+WriteRun = Callable[..., RunFolder]
+
+
+def test_the_command_writes_a_page_and_says_where(augbench: CommandLine, write_run: WriteRun, tmp_path: Path) -> None:
+    write_run("scale")
+    write_run("none", state=RunState.FAILED, status={"cause": "exception", "reason": "broken"})
+    out = tmp_path / "pages" / "report.html"
+    status, written, said = augbench("report", "--from", tmp_path, "--out", out, "--title", "Mine & yours")
+    assert (status, written) == (0, f"{out}\n"), said
+    assert "1 failed" in said
+    text = out.read_text("utf-8")
+    assert "<h1>Mine &amp; yours</h1>" in text
+    assert "broken" in text
+
+
+def test_several_sources_stand_in_one_page(augbench: CommandLine, write_run_below: WriteRun, tmp_path: Path) -> None:
+    for name, seed in (("first", 0), ("second", 1)):
+        write_run_below(tmp_path / name, "scale", seed=seed)
+    out = tmp_path / "report.html"
+    given = [word for name in ("first", "second") for word in ("--from", tmp_path / name)]
+    assert augbench("report", *given, "--out", out)[0] == 0
+    text = out.read_text("utf-8")
+    assert f"from {tmp_path / 'first'}, {tmp_path / 'second'}." in text
+    assert "scale_mnist5k_tiny_seed1_" in text
+
+
+def test_a_wrong_name_is_said_before_anything_is_read(augbench: CommandLine, tmp_path: Path) -> None:
+    status, _, said = augbench("report", "--from", tmp_path / "nowhere", "--out", tmp_path / "report.pdf")
+    assert status == 2
+    assert f"such as {tmp_path / 'report.pdf.html'}." in said
+    assert "nowhere" not in said
+
+
+def test_a_damaged_folder_stops_it_unless_it_is_left_out(
+    augbench: CommandLine, write_run: WriteRun, tmp_path: Path
+) -> None:
+    write_run("scale", seed=0)
+    (write_run("scale", seed=1).path / "result.json").write_text("{")
+    out = tmp_path / "report.html"
+    status, _, said = augbench("report", "--from", tmp_path, "--out", out)
+    assert status == 2
+    assert "--skip-damaged" in said
+    assert not out.exists()
+    assert augbench("report", "--from", tmp_path, "--out", out, "--skip-damaged")[0] == 0
+    assert "scale_mnist5k_tiny_seed1_" in out.read_text("utf-8")  # among the warnings, since no table has it

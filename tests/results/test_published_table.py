@@ -1,0 +1,147 @@
+"""Our numbers beside published ones."""
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from augbench.bench.protocol import Protocol
+from augbench.bench.run_folder import RunFolder
+from augbench.results.comparison import comparison_table
+from augbench.results.formats import to_csv
+from augbench.results.frame import load_runs
+from augbench.results.published import COLUMNS
+from augbench.results.published_table import published_tables
+from augbench.results.table import Table
+from augbench.results.tables import write_tables
+
+WriteRun = Callable[..., RunFolder]
+WriteNumbers = Callable[..., Path]
+
+
+@pytest.fixture
+def write_numbers(tmp_path: Path) -> WriteNumbers:
+    """Write a file of published accuracies of `scale`, each line changed as given."""
+
+    def write(*lines: dict[str, object]) -> Path:
+        line = {"source": "A paper", "table": "Table 1", "dataset": "mnist5k", "network": "tiny", "method": "scale"}
+        line |= {"metric": "accuracy", "draws": 0, "value": 0.967, "n": 5}
+        pd.DataFrame([line | change for change in lines], columns=list(COLUMNS)).to_csv(tmp_path / "p.csv", index=False)
+        return tmp_path / "p.csv"
+
+    return write
+
+
+def texts(table: Table) -> dict[str, list[str]]:
+    return {row.label: [cell.text for cell in row.cells] for row in table.rows}
+
+
+def test_several_sources_stand_in_one_cell(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
+    for seed, accuracy in enumerate((0.95, 0.97)):
+        write_run("scale", options={}, seed=seed, accuracy={0: accuracy, 4: 0.99})
+    over = {"sd_over": "repeats"}
+    path = write_numbers(
+        {"sd": 0.0009, "sd_over": "seeds"}, {"table": "Table 2"}, {"draws": 4, "value": 0.97, "sd": 0.0012, **over}
+    )
+    (table,) = published_tables(load_runs(tmp_path), [path])
+    assert texts(table) == {
+        "scale: accuracy (%)": ["96.0 ± 1.4", "96.7 ± 0.09 [1]; 96.7 [2]", "−0.7 [1]; −0.7 [2]"],
+        "scale: accuracy, 4 draws (%)": ["99.0 ± 0.0", "97.0 ± 0.12 [3]", "+2.0 [3]"],
+    }
+    assert "[1] A paper, Table 1; ± over seeds, n = 5." in table.notes
+    assert "[2] A paper, Table 2; n = 5, no standard deviation." in table.notes
+    (third,) = [note for note in table.notes if note.startswith("[3]")]
+    assert "± over repeats of the test-time draws, which says nothing of other seeds, n = 5" in third
+    assert {row.seeds for row in table.rows} == {2}
+
+
+def test_lines_of_the_csv_file(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
+    write_run("scale", options={}, accuracy=0.95)
+    (table,) = published_tables(load_runs(tmp_path), [write_numbers({"note": "a, b"}, {"source": "Another"})])
+    first, second = csv.DictReader(io.StringIO(to_csv(table)))
+    assert (first["mean"], first["sd"], first["n"], first["asked"]) == ("0.95", "", "1", "1")
+    assert (first["published_value"], first["published_sd"], first["published_note"]) == ("0.967", "", "a, b")
+    assert float(first["difference"]) == pytest.approx(-0.017)
+    assert second["published_source"] == "Another"
+
+
+def test_they_enter_no_other_table(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
+    write_run("scale", options={}, accuracy=0.95)
+    runs = load_runs(tmp_path)
+    before = comparison_table(runs)
+    published_tables(runs, [write_numbers({"value": 0.999})])
+    assert comparison_table(runs) == before
+
+
+def test_other_data_networks_and_methods_have_none(
+    tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers
+) -> None:
+    write_run("scale", accuracy=0.95)  # with an option, so that it is another data set
+    path = write_numbers({}, {"dataset": "rotmnist5k"}, {"network": "wrn-28-10"}, {"method": "dada"})
+    assert published_tables(load_runs(tmp_path), [path]) == []
+    write_run("scale", options={}, accuracy=0.95)
+    (table,) = published_tables(load_runs(tmp_path), [path])
+    assert list(texts(table)) == ["scale: accuracy (%)"]
+    assert "Published of other methods on the same data and networks: dada." in table.notes
+    assert [row.comparison for row in table.rows] == ["mnist5k"]
+
+
+def test_hours_have_no_difference_and_are_of_gpus_only(
+    tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers
+) -> None:
+    hours = {"metric": "extra_gpu_hours", "draws": None, "value": 1.5}
+    path = write_numbers(hours, hours | {"method": "none", "metric": "gpu_hours", "value": 5})
+    write_run("none", options={}, training_seconds=3600.0)
+    write_run("scale", options={}, training_seconds=7200.0)
+    assert published_tables(load_runs(tmp_path), [path]) == []
+    for method, seconds in (("none", 3600.0), ("scale", 7200.0)):
+        write_run(method, options={}, dataset="cifar10", training_seconds=seconds, device="gpu two", gpu=True)
+    path = write_numbers(
+        hours | {"dataset": "cifar10"},
+        hours | {"dataset": "cifar10", "method": "none", "metric": "gpu_hours", "value": 5},
+    )
+    (table,) = published_tables(load_runs(tmp_path), [path])
+    assert texts(table) == {
+        "none: GPU-hours": ["1.00", "5 [1]", "–"],
+        "scale: extra GPU-hours": ["1.00", "1.5 [1]", "–"],
+    }
+
+
+def test_a_calibration_error_of_other_bins_is_another_number(
+    tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers
+) -> None:
+    path = write_numbers({"metric": "ece", "value": 0.02})
+    write_run("scale", options={}, protocol=Protocol(calibration_bins=10))
+    assert published_tables(load_runs(tmp_path), [path]) == []
+
+
+def test_the_same_bins_are_compared(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
+    path = write_numbers({"metric": "ece", "value": 0.02}, {"metric": "nll", "value": 0.3})
+    write_run("scale", options={})
+    (table,) = published_tables(load_runs(tmp_path), [path])
+    assert texts(table) == {
+        "scale: ECE": ["0.062", "0.02 [1]", "+0.04 [1]"],
+        "scale: NLL": ["0.250", "0.3 [1]", "−0.05 [1]"],
+    }
+
+
+def test_learned_numbers_are_compared(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
+    path = write_numbers({"metric": "range/rotation", "draws": None, "value": 0.31})
+    write_run("scale", options={}, learned=[{"range/rotation": 0.25}])
+    (table,) = published_tables(load_runs(tmp_path), [path])
+    assert texts(table) == {"scale: range/rotation": ["0.25", "0.31 [1]", "−0.06 [1]"]}
+
+
+def test_the_table_is_written_unless_it_is_not_wanted(
+    tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers
+) -> None:
+    write_run("scale", options={})
+    runs, path = load_runs(tmp_path), write_numbers({})
+    names = [found.name for found in write_tables(runs, tmp_path / "a", published_files=[path], formats=["md"])]
+    assert "published.md" in names
+    assert write_tables(runs, tmp_path / "b", published_files=[path], published=False, formats=["md"])
+    assert not (tmp_path / "b" / "published.md").exists()
+    assert not any(found.name == "published.md" for found in write_tables(runs, tmp_path / "c", formats=["md"]))

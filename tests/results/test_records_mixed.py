@@ -1,0 +1,164 @@
+"""What is mixed, unfinished or left out is said and counted, and never averaged."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.errors import UserError
+from augbench.bench.protocol import Protocol
+from augbench.bench.run_folder import DamagedError, RunFolder, RunState
+from augbench.results.archive import pack
+from augbench.results.frame import load_runs
+
+WriteRun = Callable[..., RunFolder]
+
+
+def test_nothing_to_say(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    write_run("scale", dataset="rotmnist5k")
+    runs = load_runs(tmp_path)
+    assert (runs.warnings(), runs.problems) == ([], ())
+
+
+def test_runs_without_a_result_are_counted_by_state_and_cause(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    write_run("scale", state=RunState.FAILED, status={"cause": "not finite"})
+    write_run("scale", seed=1, state=RunState.FAILED)
+    write_run("scale", seed=2, state=RunState.TIMED_OUT)
+    write_run("scale", seed=3, state=RunState.PLANNED)
+    assert load_runs(tmp_path).warnings() == [
+        "4 of 5 runs have no result and count in no number: 2 failed, 1 planned, 1 timed out.",
+        "Why runs failed: 1 exception, 1 not finite.",
+    ]
+
+
+def test_versions_of_the_code(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", code={"commit": "a" * 40, "dirty": True})
+    write_run("scale", code={"commit": "b" * 40, "dirty": False})
+    write_run("scale", seed=1, code={})
+    write_run("scale", seed=2, state=RunState.FAILED, gpu=False, code={"commit": "c" * 40})
+    unfinished, *code = load_runs(tmp_path).warnings()[:1], *load_runs(tmp_path).warnings()[2:]
+    assert len(unfinished) == 1
+    assert code == [
+        "The runs were made by 3 versions of the code: 1 aaaaaaaaaa, 1 bbbbbbbbbb, 1 not known.",
+        "1 of 3 runs was made by code with changes that are not committed.",
+    ]
+
+
+def test_versions_of_a_method_are_separate_rows(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", version=1)
+    write_run("none", version=2, seed=1)
+    runs = load_runs(tmp_path)
+    assert runs.runs["label"].tolist() == ["none (version=1)", "none (version=2)"]
+    assert runs.warnings() == ["Versions of a method are separate rows: none (1, 2)."]
+
+
+def test_versions_of_a_data_set_and_the_protocol_are_not_compared(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", dataset_version=1)
+    write_run("none", dataset_version=2)
+    runs = load_runs(tmp_path)
+    assert runs.runs["comparison"].nunique() == 2
+    assert runs.warnings() == ["Versions of a data set are separate groups of rows: mnist5k (1, 2)."]
+
+
+def test_protocol_versions_are_not_compared(tmp_path: Path, write_run: WriteRun) -> None:
+    spec = write_run("none").read_spec()
+    older = spec.model_copy(update={"protocol_version": 0})
+    folder = write_run("none", seed=1)
+    content = (folder.path / "spec.json").read_text().replace(folder.read_spec().identity, older.identity)
+    content = content.replace('"protocol_version": 1', '"protocol_version": 0').replace('"seed": 1', '"seed": 0')
+    (folder.path / "spec.json").write_text(content)
+    result = folder.path / "result.json"
+    result.write_text(result.read_text().replace('"identity": "', f'"identity": "{older.identity}", "old": "'))
+    runs = load_runs(tmp_path)
+    assert runs.runs["comparison"].nunique() == 2 and sorted(runs.runs["protocol_version"]) == [0, 1]
+    assert runs.warnings() == [
+        "Runs under protocol versions 0, 1 must not be compared and are separate groups of rows."
+    ]
+
+
+def test_what_is_left_out_is_counted_and_named(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    write_run("none", seed=1, protocol=Protocol(evaluated_on="validation"))
+    damaged = write_run("none", seed=2)
+    (damaged.path / "result.json").write_text("{")
+    for index in range(5):
+        (tmp_path / "runs" / f"notes{index}.txt").touch()
+    runs = load_runs(tmp_path, skip_damaged=True)
+    assert runs.warnings() == [
+        f"1 damaged run folder is left out: {damaged.path.name}.",
+        "5 files belong to no run and were passed over: notes0.txt, notes1.txt, notes2.txt and 2 more.",
+        "1 trial of a tuning is left out: it is evaluated on validation images.",
+    ]
+    kinds = [problem.kind for problem in runs.problems]
+    assert (kinds.count("damaged"), kinds.count("foreign"), kinds.count("trial of a tuning")) == (1, 5, 1)
+
+
+def test_other_code_may_have_split_the_data_otherwise(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    write_run("none", seed=1, labels=[0, 1], probabilities=[(0.9, 0.1), (0.2, 0.8)])
+    runs = load_runs(tmp_path)
+    said = "Not all runs that are compared had the same number of test images: mnist5k (size=14)."
+    assert runs.warnings() == [said]
+    with pytest.raises(UserError, match="evaluated on 2 and 4 test images"):
+        runs.correct("mnist5k (size=14)", "none", 0)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"attempts": 3}', ""])
+def test_a_damaged_environment_is_named(tmp_path: Path, write_run: WriteRun, text: str) -> None:
+    folder = write_run("none", gpu=False)
+    (folder.path / "environment.json").write_text(text)
+    if text:
+        with pytest.raises(DamagedError, match=r"environment\.json"):
+            load_runs(tmp_path)
+    else:  # as if it was not there
+        assert load_runs(tmp_path).runs["on_gpu"].tolist() == [None]
+
+
+def test_a_changed_specification_is_damage_also_where_another_run_of_its_kind_is_sound(
+    tmp_path: Path, write_run: WriteRun
+) -> None:
+    write_run("none")
+    spec = write_run("none", seed=1).path / "spec.json"
+    spec.write_text(spec.read_text().replace('"seed": 1', '"seed": 2'))
+    with pytest.raises(DamagedError, match=r"seed1.*identity does not belong"):
+        load_runs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: [lines[0], "{}\n"],
+        lambda lines: [lines[0], "nothing\n"],
+        lambda lines: [lines[0], lines[1].replace('"loss": 0.5', '"loss": NaN')],
+    ],
+)
+def test_epochs_with_wrong_fields_are_damage_when_they_are_needed(
+    tmp_path: Path, write_run: WriteRun, change: Callable[[list[str]], list[str]]
+) -> None:
+    folder = write_run("none")
+    folder.metrics.write_text("".join(change(folder.metrics.read_text().splitlines(keepends=True))))
+    runs = load_runs(tmp_path)
+    with pytest.raises(DamagedError, match=r"metrics\.jsonl"):
+        _ = runs.trajectories
+
+
+def test_an_unfinished_line_of_a_run_under_way_is_damage(tmp_path: Path, write_run: WriteRun) -> None:
+    folder = write_run("none", state=RunState.FAILED)
+    folder.metrics.write_bytes(folder.metrics.read_bytes()[:-5])
+    with pytest.raises(DamagedError, match=r"metrics\.jsonl .* truncated"):
+        load_runs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b"\xff", b'{"state": "running", "owner": 3}', b'{"state": ["done"]}']
+)
+def test_a_status_that_is_none_says_nothing(tmp_path: Path, write_run: WriteRun, text: bytes) -> None:
+    folder = write_run("none", state=RunState.FAILED)
+    (folder.path / "status.json").write_bytes(text)
+    write_run("none", seed=1)
+    state = load_runs(tmp_path).runs["state"].iloc[0]
+    assert state in ("planned", "killed", "unknown")
+    assert pack([tmp_path], tmp_path / "a.parquet") == (2, ())
+    assert load_runs(tmp_path / "a.parquet").runs["state"].iloc[0] == state

@@ -1,0 +1,57 @@
+"""`augbench tables` and `augbench figures`: several sources, chosen formats, and what is said on standard error."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.run_folder import RunFolder, RunState
+
+CommandLine = Callable[..., tuple[int, str, str]]
+WriteRun = Callable[..., RunFolder]
+
+
+def test_several_sources_and_a_format(tmp_path: Path, write_run: WriteRun, augbench: CommandLine) -> None:
+    write_run("none", root=tmp_path / "one")
+    write_run("scale", root=tmp_path / "two")
+    sources = ("--from", tmp_path / "one", "--from", tmp_path / "two")
+    code, output, error = augbench("tables", *sources, "--out", tmp_path / "tables", "--format", "csv")
+    assert (code, error) == (0, "")
+    files = [Path(line) for line in output.splitlines()]
+    assert tmp_path / "tables" / "comparison.csv" in files and {file.suffix for file in files} == {".csv"}
+    text = (tmp_path / "tables" / "comparison.csv").read_text()
+    assert "none" in text and "scale" in text
+
+
+def test_what_is_mixed_or_left_out_goes_to_standard_error(
+    tmp_path: Path, write_run: WriteRun, augbench: CommandLine
+) -> None:
+    write_run("none", root=tmp_path / "out", version=1)
+    write_run("none", root=tmp_path / "out", version=2, seed=1)
+    failed = write_run("none", root=tmp_path / "out", seed=2, state=RunState.FAILED)
+    command = ("tables", "--from", tmp_path / "out", "--out", tmp_path / "tables", "--no-published", "--no-cache")
+    code, output, error = augbench(*command)
+    assert code == 0 and "Note:" not in output and not (tmp_path / "out" / "cache").exists()
+    assert error.splitlines() == [
+        "Note: 1 of 3 runs has no result and counts in no number: 1 failed.",
+        "Note: Why runs failed: 1 exception.",
+        "Note: Versions of a method are separate rows: none (1, 2).",
+    ]
+    (failed.path / "spec.json").write_text("\x1b[2J")
+    code, _, error = augbench(*command)
+    assert code == 2 and "--skip-damaged" in error
+    code, _, error = augbench(*command, "--skip-damaged")
+    assert code == 0 and error.startswith("Left out: ") and "\x1b" not in error
+
+
+@pytest.mark.parametrize("command", ["tables", "figures"])
+def test_a_format_that_there_is_not(tmp_path: Path, write_run: WriteRun, augbench: CommandLine, command: str) -> None:
+    write_run("none")
+    code, _, error = augbench(command, "--from", tmp_path, "--out", tmp_path / "to", "--format", "docx")
+    assert code == 2 and "no format 'docx'" in error and not (tmp_path / "to").exists()
+
+
+def test_figures_in_one_format(tmp_path: Path, write_run: WriteRun, augbench: CommandLine) -> None:
+    write_run("none")
+    code, output, _ = augbench("figures", "--from", tmp_path, "--out", tmp_path / "to", "--format", "svg")
+    assert code == 0 and {Path(line).suffix for line in output.splitlines()} == {".svg"}
