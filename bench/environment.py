@@ -55,13 +55,20 @@ def describe_device(device: torch.device) -> str:
     return _cpu_name()
 
 
+def given_command() -> str:
+    """Return what a person typed to start this process or the one that started it, as it works on other machines."""
+    program = Path(sys.argv[0]).name  # not where it is installed
+    command = ["augbench" if program == "__main__.py" else program, *sys.argv[1:]]
+    return os.environ.get(COMMAND_VARIABLE) or shlex.join(command)
+
+
 def describe_environment(device: torch.device) -> dict[str, Any]:
     """Collect what `environment.json` records."""
     properties = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
     return {
         "augbench": augbench.__version__,
         "code": code_state(),
-        "command": os.environ.get(COMMAND_VARIABLE) or shlex.join(sys.argv),
+        "command": given_command(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "host": platform.node(),

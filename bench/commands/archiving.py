@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 
 from augbench.bench.commands.plain import safe
-from augbench.bench.commands.showing import SkipDamaged, Sources
-from augbench.bench.errors import UserError
-from augbench.bench.run_folder import DamagedError
+from augbench.bench.commands.showing import SkipDamaged, Sources, offering_to_skip
 
 
+@offering_to_skip()
 def archive(
     sources: Sources,
     out: Annotated[
@@ -26,10 +25,7 @@ def archive(
     from augbench.results.archive import pack
     from augbench.results.problems import counted
 
-    try:
-        count, problems = pack(sources, out, skip_damaged=skip_damaged)
-    except DamagedError as error:
-        raise UserError(f"{error} Or leave it out with --skip-damaged.") from None
+    count, problems = pack(sources, out, skip_damaged=skip_damaged)
     for problem in problems:
         typer.echo(f"Left out: {safe(problem.text)}", err=True)
     typer.echo(f"{out}: {counted(count, 'run')}, {out.stat().st_size / 1e6:.1f} MB")

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.commands.showing import NoCache, SkipDamaged, Sources, load
+from augbench.bench.commands.showing import NoCache, SkipDamaged, Sources, load, offering_to_skip
 
 
+@offering_to_skip()
 def report(
     sources: Sources,
     out: Annotated[Path, typer.Option("--out", help="The page to write, such as report.html.")],

@@ -1,6 +1,7 @@
 """`augbench tables` and `augbench figures`: from runs alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +29,16 @@ NoCache = Annotated[
 ]
 
 
+@contextmanager
+def offering_to_skip() -> Iterator[None]:
+    """Say of a damaged run, whenever it shows, that it can be left out."""
+    try:
+        yield
+    except DamagedError as error:
+        raise UserError(f"{error} Or leave it out with --skip-damaged.") from None
+
+
+@offering_to_skip()
 def tables(
     sources: Sources,
     out: Target,
@@ -51,6 +62,7 @@ def tables(
     _report(write_tables(runs, out, published=published, published_files=published_files or (), **chosen))
 
 
+@offering_to_skip()
 def figures(
     sources: Sources,
     out: Target,
@@ -78,14 +90,12 @@ def load(sources: Sequence[Path], *, skip_damaged: bool = False, cache: bool = T
         cache: Whether to keep what takes long to read.
 
     Raises:
-        UserError: If a source cannot be read or a folder is damaged.
+        DamagedError: If a folder is damaged.
+        UserError: If a source cannot be read.
     """
     from augbench.results.frame import load_runs
 
-    try:
-        runs = load_runs(sources, skip_damaged=skip_damaged, cache=cache)
-    except DamagedError as error:
-        raise UserError(f"{error} Or leave it out with --skip-damaged.") from None
+    runs = load_runs(sources, skip_damaged=skip_damaged, cache=cache)
     if RunState.DONE not in runs.states:  # which is one paragraph of its own
         return runs
     for problem in runs.damaged:

@@ -2,7 +2,6 @@
 
 import os
 import queue
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import IO
 
 from augbench.bench.causes import Cause
 from augbench.bench.claim import LAUNCHER_VARIABLE
-from augbench.bench.environment import COMMAND_VARIABLE, available_devices
+from augbench.bench.environment import COMMAND_VARIABLE, available_devices, given_command
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Launcher, Order
 from augbench.bench.memory import kills_for_memory
@@ -147,7 +146,7 @@ class Crew:
         devices = available_devices(where.device)
         arguments = (devices[number % len(devices)], str(where.workers), str(where.data), str(os.getpid()))
         threads = str(self.order.profile.resources.cpus)
-        own = {"OMP_NUM_THREADS": threads, COMMAND_VARIABLE: shlex.join(sys.argv), LAUNCHER_VARIABLE: Local.name}
+        own = {"OMP_NUM_THREADS": threads, COMMAND_VARIABLE: given_command(), LAUNCHER_VARIABLE: Local.name}
         # -P keeps the folder that the command was given in off the module path
         command = [sys.executable, "-P", "-m", "augbench.bench.worker", *arguments]
         worker = Worker(command, os.environ | own, self.stopping)

@@ -1,9 +1,7 @@
 """Places runs by Ray Tune: runs of small networks may share a GPU, and each survives the loss of worker or node."""
 
 import os
-import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -15,7 +13,7 @@ from augbench.bench import ray_cluster
 from augbench.bench.causes import Cause
 from augbench.bench.claim import LAUNCHER_VARIABLE
 from augbench.bench.code_state import fingerprint
-from augbench.bench.environment import COMMAND_VARIABLE
+from augbench.bench.environment import COMMAND_VARIABLE, given_command
 from augbench.bench.errors import UserError, shortened
 from augbench.bench.files import make_folder, write_json, write_text
 from augbench.bench.launchers.launcher import Activity, Launcher, Order
@@ -73,7 +71,7 @@ def worker_environment() -> dict[str, str]:
     A cluster that runs already was started with other ones.
     """
     own = {name: value for name, value in os.environ.items() if name.startswith(OWN_VARIABLES)}
-    given = {COMMAND_VARIABLE: os.environ.get(COMMAND_VARIABLE) or shlex.join(sys.argv), LAUNCHER_VARIABLE: "ray"}
+    given = {COMMAND_VARIABLE: given_command(), LAUNCHER_VARIABLE: "ray"}
     folders = ray_cluster.python_path()
     path = {"PYTHONPATH": os.pathsep.join([*folders, "${PYTHONPATH}"])} if folders else {}
     return own | given | path | {"PYTHONSAFEPATH": "1"}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from augbench.bench.code_state import fingerprint
+from augbench.bench.environment import given_command
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Launcher, Order
 from augbench.bench.plan import PlannedRun
@@ -99,7 +100,7 @@ def _submit(array: RunArray, order: Order, launch: str, code: dict[str, Any]) ->
             "allow_changed_code": order.allow_changed_code,
         },
         code=code,
-        command=shlex.join(sys.argv),
+        command=given_command(),
     )
     submission.write()
     errors = _import_submitit().core.utils

@@ -1,6 +1,7 @@
 """Accuracy against what it costs, with the front of those that nobody beats in both."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -112,9 +113,13 @@ def _draw(axes: Axes, runs: Runs, clocked: pd.DataFrame) -> None:
         mean.set_alpha(1 if complete[str(label)] else _FADED)
     ranked = means[[complete[str(label)] for label in means.index]]
     front = ranked.iloc[pareto_front(list(ranked["cost"]), list(ranked["accuracy"]))]
-    axes.step(front["cost"], 100 * front["accuracy"], where="post", color="0.4", linewidth=0.8, label=FRONT, zorder=1)
     axes.set_ylim(padded(100 * clocked["accuracy"]))
     _set_costs(axes, clocked["cost"])
+    style: dict[str, Any] = {"color": "0.4", "linewidth": 0.8, "zorder": 1}
+    axes.step(front["cost"], 100 * front["accuracy"], where="post", label=FRONT, **style)
+    if len(front):  # nobody who costs more is better than the last one
+        last = front.iloc[-1]
+        axes.plot([last["cost"], axes.get_xlim()[1]], [100 * last["accuracy"]] * 2, scalex=False, **style)
 
 
 def _complete(clocked: pd.DataFrame) -> dict[str, bool]:
@@ -134,7 +139,7 @@ def _set_costs(axes: Axes, costs: "pd.Series[float]") -> None:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
     else:
         axes.set_xlim(padded(costs))
-        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
 
 
 def _notes(runs: Runs, clocked: pd.DataFrame, moved: int) -> Iterator[str]:

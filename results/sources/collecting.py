@@ -54,7 +54,7 @@ def collect(sources: Sequence[Path], *, skip_damaged: bool, cache: bool) -> Coll
         _check_presence(source)
         collected.caches[str(source)] = OutcomesCache(_output_folder(source) if cache and source.is_dir() else None)
         stored = _stored_runs(source, skip_damaged=skip_damaged)
-        for one in _records(reader, stored, skip_damaged=skip_damaged):
+        for one in _records(reader, stored, collected.caches[str(source)], skip_damaged=skip_damaged):
             if isinstance(one, Problem):
                 collected.problems.append(one)
             elif (other := found.get(one.same)) is not None:
@@ -106,18 +106,34 @@ def _trial(record: Record) -> Problem:
 
 
 def _records(
-    reader: RecordReader, stored: Iterable[Stored | Problem], *, skip_damaged: bool
+    reader: RecordReader, stored: Iterable[Stored | Problem], cache: OutcomesCache, *, skip_damaged: bool
 ) -> Iterator[Record | Problem]:
     for one in stored:
         if isinstance(one, Problem):
             yield one
             continue
-        try:
+        if not skip_damaged:
             yield reader.read(one)
+            continue
+        try:
+            record = reader.read(one)
+            _look_inside(record, cache)
         except DamagedError as error:
-            if not skip_damaged:
-                raise
             yield Problem("damaged", str(error), one.name)
+        else:
+            yield record
+    cache.save()
+
+
+def _look_inside(record: Record, cache: OutcomesCache) -> None:
+    """Read what is read late otherwise, since what is damaged must be left out before anything is counted.
+
+    Raises:
+        DamagedError: If what was recorded of the epochs or the predictions are damaged.
+    """
+    _ = record.epochs
+    if record.state is RunState.DONE:
+        cache.of(record)
 
 
 def _better(first: Record, second: Record) -> tuple[Record, Record]:

@@ -55,3 +55,25 @@ def test_figures_in_one_format(tmp_path: Path, write_run: WriteRun, augbench: Co
     write_run("none")
     code, output, _ = augbench("figures", "--from", tmp_path, "--out", tmp_path / "to", "--format", "svg")
     assert code == 0 and {Path(line).suffix for line in output.splitlines()} == {".svg"}
+
+
+@pytest.mark.parametrize(
+    ("command", "target"),
+    [("tables", "to"), ("figures", "to"), ("report", "page.html"), ("archive", "runs.parquet")],
+)
+def test_damage_that_shows_late_is_said_and_can_be_left_out(
+    tmp_path: Path, write_run: WriteRun, augbench: CommandLine, command: str, target: str
+) -> None:
+    """Predictions are read after everything else, and by what needs them only."""
+    write_run("none")
+    write_run("none", seed=1)
+    write_run("scale", seed=1)
+    damaged = write_run("scale", seed=0).predictions
+    content = bytearray(damaged.read_bytes())
+    content[60:200] = bytes(140)
+    damaged.write_bytes(content)
+    given = (command, "--from", tmp_path, "--out", tmp_path / target)
+    code, _, error = augbench(*given)
+    assert code == 2 and error.count("\n\n") == 0 and "predictions.npz" in error and "--skip-damaged" in error
+    code, _, error = augbench(*given, "--skip-damaged")
+    assert code == 0 and "Left out: " in error and "predictions.npz" in error
