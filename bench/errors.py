@@ -27,6 +27,18 @@ def one_of(kind: str, given: str, valid: Iterable[str]) -> str:
     return f"There is no {kind} {shortened(given)!r}.{guess} {valid_ones}"
 
 
+def check_known(kind: str, given: Iterable[str], valid: Iterable[str]) -> None:
+    """Make sure that only known ones were given.
+
+    Raises:
+        UserError: If one is not.
+    """
+    choices = tuple(valid)
+    for one in given:
+        if one not in choices:
+            raise UserError(one_of(kind, one, choices))
+
+
 def shortened(quote: str) -> str:
     """Cut off what is too long to be quoted."""
     return quote if len(quote) <= LONGEST_QUOTE else quote[:LONGEST_QUOTE] + "…"

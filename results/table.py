@@ -1,6 +1,6 @@
 """A table of results as it is before a format is chosen: columns, rows, cells and what has to be said about them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -135,6 +135,16 @@ class Table:
     def has_seeds(self) -> bool:
         """Whether any row has an n."""
         return any(row.seeds for row in self.rows)
+
+    def with_column(self, column: Column, cell: Callable[[Row], Cell]) -> "Table":
+        """Return the table with one more column.
+
+        Args:
+            column: What it shows; the unit should say what its numbers are.
+            cell: Makes the cell of a row, which has `comparison` and `label` to look runs up with.
+        """
+        rows = tuple(replace(row, cells=(*row.cells, cell(row))) for row in self.rows)
+        return replace(self, columns=(*self.columns, column), rows=rows)
 
     def heads(self) -> Iterator[tuple[list[str], Row]]:
         """Yield each row with its first texts: data set, label, n if the table has any.

@@ -1,10 +1,10 @@
 """Write every table that there is something for, in each format."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from augbench.bench.errors import UserError, one_of
+from augbench.bench.errors import check_known
 from augbench.bench.files import make_folder, write_text
 from augbench.results.by_learner import (
     ablation_tables,
@@ -48,12 +48,30 @@ def write_tables(
     Raises:
         UserError: If no run is finished, a format is not known, or the folder cannot be written to.
     """
-    for wanted in formats:
-        if wanted not in FORMATS:
-            raise UserError(one_of("format", wanted, FORMATS))
-    contents: dict[str, str] = {}
-    for name, tables in all_tables(runs, published=published, published_files=published_files).items():
-        contents |= {f"{name}.{ending}": _content(tables, ending) for ending in formats}
+    check_known("format", formats, FORMATS)
+    return _write(all_tables(runs, published=published, published_files=published_files), out, formats)
+
+
+def write_table(table: Table, out: Path, formats: Sequence[Format] = FORMATS) -> list[Path]:
+    """Write one table, such as one of your own, in some formats.
+
+    Args:
+        table: Its name is that of the files.
+        out: Folder, made if need be.
+        formats: Endings of the files.
+
+    Returns:
+        The files.
+
+    Raises:
+        UserError: If a format is not known or the folder cannot be written to.
+    """
+    check_known("format", formats, FORMATS)
+    return _write({table.name: [table]}, out, formats)
+
+
+def _write(files: Mapping[str, Sequence[Table]], out: Path, formats: Sequence[Format]) -> list[Path]:
+    contents = {f"{name}.{ending}": _content(tables, ending) for name, tables in files.items() for ending in formats}
     make_folder(out)
     for name, content in contents.items():
         write_text(out / name, content)

@@ -119,6 +119,28 @@ def test_the_ten_minutes_of_the_page_work(
     assert "my-method" in (tmp_path / "my-runs" / "tables" / "comparison.md").read_text()
 
 
+def test_the_cookbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One block after the other, where the runs that are kept with the project are to be found."""
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for number, code in enumerate(blocks(ROOT / "docs" / "cookbook.md", "python")):
+        exec(compile(code, f"block {number} of cookbook.md", "exec"), names)  # noqa: S102 - our own page
+    output = capsys.readouterr().out
+    written = re.findall(r"PosixPath\('([^']+)'\)", output)
+    assert {Path(path).name for path in written} >= {"ranges.tex", "comparison.md", "loss.svg"}
+    assert all((tmp_path / path).stat().st_size > 500 for path in written)
+    assert "Gain, 8 draws (points)" in (tmp_path / "my-tables" / "comparison.md").read_text()
+    assert not names["runs"].warnings()
+    label, gains = (
+        "scale",
+        names["table"].set_index(["comparison", "label", "draws", "seed"])["gain_from_draws"].sort_index(),
+    )
+    (first, second), draws = (names["runs"].correct(names["where"], label, count) for count in (0, 8)), 8
+    by_hand = (second - first).mean(axis=1)
+    assert gains[names["where"], label, draws].to_numpy() == pytest.approx(by_hand.to_numpy())
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_pages_exist(page: Path, augbench: CommandLine) -> None:
     text = page.read_text("utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from augbench.bench.errors import UserError, one_of
+from augbench.bench.errors import check_known
 from augbench.bench.files import atomic_write, make_folder
 from augbench.results.figures.angle import angle_figure
 from augbench.results.figures.calibration import calibration_figure, has_calibration
@@ -64,12 +64,9 @@ def write_figures(runs: Runs, out: Path, *, formats: Sequence[str] = FORMATS) ->
     Raises:
         UserError: If no run is finished, a format is not known or the folder cannot be written to.
     """
-    for wanted in formats:
-        if wanted not in FORMATS:
-            raise UserError(one_of("format", wanted, FORMATS))
+    check_known("format", formats, FORMATS)
     runs.finished()
     runs = named_by_law(runs)
-    make_folder(out)
     written: list[Path] = []
     for name, draw in sorted(_possible(runs).items()):
         for number, figure in enumerate(draw(runs), 1):
@@ -125,12 +122,13 @@ def write_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -
 
     Args:
         figure: The figure.
-        stem: Path without its ending.
+        stem: Path without its ending; its folder is made if need be.
         formats: Endings of the files, of `FORMATS`.
 
     Returns:
         The files.
     """
+    make_folder(stem.absolute().parent)
     paths = []
     for ending in formats:
         paths.append(stem.with_suffix(f".{ending}"))

@@ -22,7 +22,7 @@ from augbench.results.report.grid import Grid, grid_of
 from augbench.results.report.learning import learned_data, learned_grid
 from augbench.results.report.looks import colour_styles
 from augbench.results.report.origin import commits, environment_grid, result_commands, run_commands
-from augbench.results.report.pictures import pictures
+from augbench.results.report.pictures import gallery
 from augbench.results.report.results_grids import results_grids
 from augbench.results.report.subject import definitions, headline_numbers, notes, subject_grids
 from augbench.results.tables import all_tables
@@ -117,7 +117,7 @@ def _texts(runs: Runs) -> Json:
         "tables": _tables(runs) if is_finished else [],
         "findings": findings(runs) if is_finished else [],
         "learned_grid": learned_grid(runs),
-        "pictures": pictures(runs),
+        "gallery": gallery(runs),
         "failed": failed_groups(runs),
         "costs": cost_grid(runs),
         "environments": environment_grid(runs),

@@ -56,7 +56,20 @@ class Picture:
         )
 
 
-def pictures(runs: Runs, budget: int = BUDGET) -> list[Picture]:
+@dataclass(frozen=True)
+class Gallery:
+    """All pictures of a page.
+
+    Attributes:
+        pictures: The pictures, ordered by data set and method.
+        left_out: How many more there would be if there were room for them.
+    """
+
+    pictures: tuple[Picture, ...]
+    left_out: int = 0
+
+
+def gallery(runs: Runs, budget: int = BUDGET) -> Gallery:
     """Show one run of each method on each data set: the first seed that has kept images.
 
     Args:
@@ -68,17 +81,15 @@ def pictures(runs: Runs, budget: int = BUDGET) -> list[Picture]:
     for images, draws in SIZES:
         made = [_picture(names, examples, images, draws) for names, examples in found]
         if sum(len(picture.address) for picture in made) <= budget:
-            return made
-    return _fitting(made, budget)
+            return Gallery(tuple(made))
+    kept = _fitting(made, budget)
+    return Gallery(tuple(kept), len(made) - len(kept))
 
 
 def _fitting(made: Sequence[Picture], budget: int) -> list[Picture]:
-    kept: list[Picture] = []
-    for picture in made:
-        budget -= len(picture.address)
-        if budget >= 0:
-            kept.append(picture)
-    return kept
+    """The first pictures that take no more than so many bytes together."""
+    ends = np.cumsum([len(picture.address) for picture in made])
+    return [picture for picture, end in zip(made, ends, strict=True) if end <= budget]
 
 
 def _examples(runs: Runs) -> Iterator[tuple[tuple[str, str, int], Examples]]:

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
+from augbench.bench.examples import Examples, write_examples
 from augbench.bench.run_folder import RunFolder, RunState
 
 CommandLine = Callable[..., tuple[int, str, str]]
@@ -51,3 +54,20 @@ def test_a_damaged_folder_stops_it_unless_it_is_left_out(
     assert not out.exists()
     assert augbench("report", "--from", tmp_path, "--out", out, "--skip-damaged")[0] == 0
     assert "scale_mnist5k_tiny_seed1_" in out.read_text("utf-8")  # among the warnings, since no table has it
+
+
+def test_archives_and_campaign_files_make_the_same_report(
+    augbench: CommandLine, write_run: WriteRun, tmp_path: Path
+) -> None:
+    folder = write_run("scale", learned=[{"probability/flip": 0.25}])
+    write_examples(folder, Examples(np.zeros((1, 1, 4, 4), np.uint8), np.ones((1, 2, 1, 4, 4), np.uint8)))
+    write_run("none", state=RunState.FAILED, status={"cause": "killed", "reason": "gone"})
+    texts = {}
+    for name in ("runs.tar.gz", "runs.parquet"):
+        assert augbench("archive", "--from", tmp_path, "--out", tmp_path / name)[0] == 0
+        assert augbench("report", "--from", tmp_path / name, "--out", tmp_path / "page.html")[0] == 0
+        texts[name] = (tmp_path / "page.html").read_text("utf-8").replace(name, "runs")
+        assert "augbench retry --out OUT --cause killed" in texts[name]
+        assert "probability/flip" in texts[name]
+    assert "data:image/png" in texts["runs.tar.gz"]
+    assert "data:image/png" not in texts["runs.parquet"]  # such files hold no images

@@ -21,7 +21,7 @@ from augbench.results.report.failed import failed_groups
 from augbench.results.report.grid import number_cell, only_device, plain_grid, significant
 from augbench.results.report.learning import MOST_EPOCHS, kept_epochs, learned_data, thinned_means
 from augbench.results.report.looks import DARK_PAPER, colour_styles, for_dark_pages
-from augbench.results.report.pictures import montage, pictures
+from augbench.results.report.pictures import Gallery, gallery, montage
 
 WriteRun = Callable[..., RunFolder]
 HOSTILE = "<script>alert(1)"
@@ -274,16 +274,16 @@ def test_colours_stay_in_their_order() -> None:
 
 
 def test_pictures_keep_to_their_budget(compared: Runs) -> None:
-    everything = pictures(compared)
+    everything = gallery(compared).pictures
     assert len(everything) == 8
     assert {picture.seed for picture in everything} == {0}
     assert all(picture.images == 2 and picture.draws == 3 for picture in everything)
     whole = sum(len(picture.address) for picture in everything)
-    smaller = pictures(compared, budget=whole - 1)
+    smaller = gallery(compared, budget=whole - 1).pictures
     assert len(smaller) == 8
     assert {picture.draws for picture in smaller} == {2}
-    assert len(pictures(compared, budget=len(smaller[0].address))) == 1
-    assert pictures(compared, budget=0) == []
+    assert len(gallery(compared, budget=len(smaller[0].address)).pictures) == 1
+    assert gallery(compared, budget=0) == Gallery((), left_out=8)
 
 
 @pytest.mark.parametrize(("value", "expected"), [(None, None), (float("nan"), None), (float("inf"), None), (2, 2.0)])
