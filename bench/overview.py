@@ -16,7 +16,7 @@ from augbench.bench.plan import read_content, read_result
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState, run_folders
 from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.spec import RunSpec
-from augbench.results.labels import RunLabels, label_runs
+from augbench.results.records.labels import RunLabels, label_runs
 
 SECONDS_BETWEEN_QUESTIONS = 10.0  # to a scheduler, which answers to many
 SECONDS_TO_BEGIN = 30.0  # that a launcher which has just made the folders of its runs may take until the first begins

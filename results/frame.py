@@ -15,14 +15,14 @@ from augbench.bench.examples import Examples, read_examples
 from augbench.bench.law import PlantedLaw
 from augbench.bench.run_folder import RunState
 from augbench.bench.spec import RunSpec
-from augbench.results import rows
-from augbench.results.cache import OutcomesCache
-from augbench.results.labels import RunLabels, label_runs, method_rank
-from augbench.results.outcomes import Outcomes
-from augbench.results.problems import Problem, warnings
-from augbench.results.record import Record
-from augbench.results.rows import KEYS
-from augbench.results.sources.collecting import Collected, collect
+from augbench.results.records import rows
+from augbench.results.records.cache import OutcomesCache
+from augbench.results.records.collecting import Collected, collect
+from augbench.results.records.labels import RunLabels, label_runs, method_rank
+from augbench.results.records.outcomes import Outcomes
+from augbench.results.records.problems import Problem, warnings
+from augbench.results.records.record import Record
+from augbench.results.records.rows import KEYS
 
 __all__ = ["KEYS", "Runs", "load_runs"]
 

@@ -20,7 +20,7 @@ from augbench.bench.worker import load_dataset
 from augbench.results.figures import write_figure
 from augbench.results.figures.probe import probe_figure
 from augbench.results.frame import KEYS
-from augbench.results.labels import RunLabels, label_runs, method_rank, same_run_key
+from augbench.results.records.labels import RunLabels, label_runs, method_rank, same_run_key
 
 COLUMNS = (*KEYS, "dataset", "test_dataset", "kind", "value", "draws", "accuracy", "test_images")
 """Columns of the frame and of its CSV files: `accuracy` in [0, 1] at `value`, averaged over `draws` test-time draws,

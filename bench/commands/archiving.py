@@ -22,8 +22,8 @@ def archive(
     skip_damaged: SkipDamaged = False,
 ) -> None:
     """Pack runs into one file that `--from` of other commands reads."""
-    from augbench.results.archive import pack
-    from augbench.results.problems import counted
+    from augbench.results.records.packing import pack
+    from augbench.results.records.problems import counted
 
     count, problems = pack(sources, out, skip_damaged=skip_damaged)
     for problem in problems:

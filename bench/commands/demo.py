@@ -17,7 +17,7 @@ def demo(
     device: LaunchDevice = None,
     retry_failed: RetryFailed = False,
 ) -> None:
-    """Compare five learners on upright and rotated digits: a table, what each one found, and figures."""
+    """Compare five learners on upright and rotated digits: a table, what each one found, figures and a report."""
     order = make_order(out, launcher="local", workers=workers, device=device or "cpu")
     ended = execute(load_suite("demo"), order, retry_failed=retry_failed)
     if len(ended.unfinished()) < len(ended.runs):
@@ -26,13 +26,13 @@ def demo(
 
 
 def show(out: Path) -> None:
-    """Print the table and the findings of an output folder and write tables and figures beside its runs."""
-    from augbench.results.comparison import comparison_table
+    """Print the table and the findings of an output folder and write tables, figures and a report beside its runs."""
     from augbench.results.figures import write_figures
     from augbench.results.findings import findings
-    from augbench.results.formats import to_rich
     from augbench.results.frame import load_runs
-    from augbench.results.tables import write_tables
+    from augbench.results.report import TITLE, write_report
+    from augbench.results.tables import comparison_table, write_tables
+    from augbench.results.tables.formats import to_rich
 
     console = Console()
     runs = load_runs(out)
@@ -41,4 +41,6 @@ def show(out: Path) -> None:
     for sentence in findings(runs):
         console.print(f"• {sentence}", markup=False, highlight=False)
     written = [*write_tables(runs, out / "tables"), *write_figures(runs, out / "figures")]
+    report = write_report(runs, out / "report.html", TITLE)
     typer.echo(f"\n{len(written)} files with tables and figures are in {out / 'tables'} and {out / 'figures'}.")
+    typer.echo(f"All of it on one page, to be opened in a browser: {report}")

@@ -30,7 +30,7 @@ from augbench.bench.profile import Profile, load_profile
 from augbench.bench.run_folder import RunState
 from augbench.bench.suite import load_suite
 from augbench.bench.worker import load_dataset
-from augbench.results.labels import label_runs
+from augbench.results.records.labels import label_runs
 
 WIDER_THAN_ANY = 10_000  # characters
 USUAL = (RunState.DONE, RunState.RUNNING, RunState.FAILED)

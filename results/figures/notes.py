@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from augbench.results.cells import is_trial
 from augbench.results.frame import Runs
+from augbench.results.tables.cells import is_trial
 
 MOST_NAMES = 4
 """Names in a sentence; of more, their number is given."""

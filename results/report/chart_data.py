@@ -12,7 +12,7 @@ from augbench.results.report.grid import only_device, significant
 from augbench.results.report.looks import look_data
 from augbench.results.report.units import TimeUnit, time_unit
 from augbench.results.statistics.summary import summarise
-from augbench.results.table import SEVERAL_DEVICES
+from augbench.results.tables.table import SEVERAL_DEVICES
 
 METRICS = (
     {"name": "accuracy", "label": "Accuracy (%)", "higher": True, "share": True},

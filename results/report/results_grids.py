@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 
 from augbench.bench.run_folder import RunState
-from augbench.results.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, score_cells
 from augbench.results.frame import Runs
 from augbench.results.report.cost_grid import device_cells, device_columns, mean_time_cell
 from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, text_cells
 from augbench.results.report.units import TimeUnit, time_unit
-from augbench.results.table import NOTHING
+from augbench.results.tables.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, score_cells
+from augbench.results.tables.table import NOTHING
 
 MEASURES = {
     "accuracy": "Accuracy (%)",

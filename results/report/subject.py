@@ -5,10 +5,10 @@ from collections.abc import Iterable
 import pandas as pd
 
 from augbench.bench.run_folder import RunState
-from augbench.results.definitions import accuracy_definition, best_definition, calibration_definition
 from augbench.results.frame import Runs
-from augbench.results.notes import run_notes
 from augbench.results.report.grid import Grid, only_device, plain_grid
+from augbench.results.tables.definitions import accuracy_definition, best_definition, calibration_definition
+from augbench.results.tables.notes import run_notes
 
 TIMES = (
     "Search and training: wall-clock time of these phases, beside whatever else the machine did; times of different "

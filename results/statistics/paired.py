@@ -16,6 +16,9 @@ from scipy import stats
 DECIMALS = 12
 """Values are compared rounded to so many decimals, everywhere here: 0.9 − 0.8 and 0.7 − 0.6 are one number, not two."""
 
+LEAST_SEEDS = 3
+"""Seeds below which `best_methods` tests nothing: a t-test with two hardly ever rejects, and all would share the place."""
+
 CONSTANT = 1e-9
 """Differences whose spread is less than this share of the largest of them are taken for one number."""
 
@@ -119,7 +122,7 @@ def best_methods(values: pd.DataFrame, *, higher_is_better: bool, asked: int, le
     are adjusted as one family by `holm`. Null hypothesis of each: equal means over all possible seeds, on these test
     images. The best one is chosen by the same numbers that are then tested, which makes a few more differences look
     significant than the level says; not being significantly worse is, in turn, no proof of being as good, least of
-    all with two or three seeds.
+    all with few seeds.
 
     Args:
         values: Columns `label`, `seed` and `value`, one row for each label and seed. NaN is a missing number.
@@ -128,8 +131,8 @@ def best_methods(values: pd.DataFrame, *, higher_is_better: bool, asked: int, le
         level: Significance level.
 
     Returns:
-        The best and whoever is together with it. Where fewer than two seeds are common, or all differences are the
-        same, nothing can be tested: then a label is together with the best only if their means are equal.
+        The best and whoever is together with it. Where fewer than `LEAST_SEEDS` are common, or all differences are
+        the same, nothing is tested: then a label is together with the best only if their means are equal.
 
     Raises:
         ValueError: If a label has a seed twice, or `asked` is less than 1.
@@ -144,7 +147,8 @@ def best_methods(values: pd.DataFrame, *, higher_is_better: bool, asked: int, le
     ranked = wide[complete] if higher_is_better else -wide[complete]
     best = str(ranked.mean().round(DECIMALS).idxmax())
     others = [str(label) for label in complete if label != best]
-    tested = [paired_p_value(_differences(ranked, best, label)) for label in others]
+    differences = [_differences(ranked, best, label) for label in others]
+    tested = [paired_p_value(values) if len(values) >= LEAST_SEEDS else None for values in differences]
     p_values = dict(zip(others, holm(tested), strict=True))
     as_good = {label for label in others if _is_as_good(ranked, best, label, p_values[label], level)}
     return Best(best, tuple(label for label in complete if label in {best, *as_good}), p_values, left_out)

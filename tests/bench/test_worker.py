@@ -20,7 +20,7 @@ from augbench.bench.spec import RunSpec, dataset_component
 from augbench.bench.stopping import StopSignal
 from augbench.bench.training import Trainer, new_trainer
 from augbench.bench.worker import execute, load_dataset
-from augbench.results.record import Planted, read_record
+from augbench.results.records.record import Planted, read_record
 
 pytestmark = pytest.mark.usefixtures("few_digits")
 

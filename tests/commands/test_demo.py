@@ -52,6 +52,7 @@ def test_the_demo(augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.Mon
     for name in ("learned", "angle", "reliability", "overview"):
         assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 10_000
 
+    assert (tmp_path / "report.html").stat().st_size > 100_000
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*")}
     code, text, _ = augbench("demo", "--out", tmp_path)
     assert code == 0

@@ -13,11 +13,11 @@ import pytest
 
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import DamagedError, RunFolder
-from augbench.results.archive import pack
 from augbench.results.frame import load_runs
-from augbench.results.sources import archives
-from augbench.results.sources.archives import Archive
-from augbench.results.sources.campaign import METADATA
+from augbench.results.records import archives
+from augbench.results.records.archives import Archive
+from augbench.results.records.campaign import METADATA
+from augbench.results.records.packing import pack
 
 WriteRun = Callable[..., RunFolder]
 CommandLine = Callable[..., tuple[int, str, str]]

@@ -10,16 +10,16 @@ import pandas as pd
 import pytest
 
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.by_learner import (
+from augbench.results.frame import Runs, load_runs
+from augbench.results.tables.by_learner import (
     ablation_tables,
     accuracy_tables,
     calibration_tables,
     detailed_tables,
     svhn_tables,
 )
-from augbench.results.formats import to_csv
-from augbench.results.frame import Runs, load_runs
-from augbench.results.table import Cell, Table
+from augbench.results.tables.formats import to_csv
+from augbench.results.tables.table import Cell, Table
 
 WriteRun = Callable[..., RunFolder]
 SET = "mnist5k (size=14)"

@@ -8,9 +8,9 @@ import pytest
 
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.comparison import comparison_table
 from augbench.results.frame import load_runs
-from augbench.results.table import Cell, Table
+from augbench.results.tables.comparison import comparison_table
+from augbench.results.tables.table import Cell, Table
 
 WriteRun = Callable[..., RunFolder]
 
@@ -89,7 +89,9 @@ def test_with_one_seed_the_best_mean_alone_is_bold(tmp_path: Path, write_run: Wr
         ("mnist5k (size=14)", "scale", "Accuracy, 8 draws (%)"),
         ("rotmnist5k (size=14)", "none", "Accuracy (%)"),
     ]
-    assert any("With fewer than 3 seeds that leaves much in bold" in text for text in table.definitions)
+    assert any(
+        "Fewer than 3 seeds are not tested: there the best mean alone is bold." in text for text in table.definitions
+    )
 
 
 def test_what_is_not_significantly_worse_is_bold_too(tmp_path: Path, write_run: WriteRun) -> None:

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.differences import differences_table, has_differences
 from augbench.results.frame import load_runs
 from augbench.results.statistics.bootstrap import paired_difference
-from augbench.results.table import Table
+from augbench.results.tables.differences import differences_table, has_differences
+from augbench.results.tables.table import Table
 
 WriteRun = Callable[..., RunFolder]
 WriteRight = Callable[..., RunFolder]

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from augbench.results.figures.style import Colour, Look, block_looks, dataset_look, method_looks
-from augbench.results.labels import KNOWN_METHODS
+from augbench.results.records.labels import KNOWN_METHODS
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from augbench.results.figures import (
     write_figures,
 )
 from augbench.results.frame import Runs, load_runs
-from augbench.results.labels import KNOWN_METHODS
+from augbench.results.records.labels import KNOWN_METHODS
 
 WriteRun = Callable[..., RunFolder]
 Draw = Callable[[Runs], Figure | list[Figure]]

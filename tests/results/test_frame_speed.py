@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from augbench.bench.run_folder import RunFolder
-from augbench.results.archive import pack
 from augbench.results.frame import load_runs
+from augbench.results.records.packing import pack
 
 WriteRun = Callable[..., RunFolder]
 

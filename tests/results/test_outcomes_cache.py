@@ -10,10 +10,11 @@ import pytest
 
 from augbench.bench.metrics import equal_width_bins
 from augbench.bench.run_folder import DamagedError, RunFolder
-from augbench.results import cache as cache_module
-from augbench.results import frame, record
+from augbench.results import frame
 from augbench.results.frame import load_runs
-from augbench.results.outcomes import glance, read_outcomes
+from augbench.results.records import cache as cache_module
+from augbench.results.records import record
+from augbench.results.records.outcomes import glance, read_outcomes
 
 WriteRun = Callable[..., RunFolder]
 

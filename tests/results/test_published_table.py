@@ -10,13 +10,13 @@ import pytest
 
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import RunFolder
-from augbench.results.comparison import comparison_table
-from augbench.results.formats import to_csv
 from augbench.results.frame import load_runs
 from augbench.results.published import COLUMNS
-from augbench.results.published_table import published_tables
-from augbench.results.table import Table
 from augbench.results.tables import write_tables
+from augbench.results.tables.comparison import comparison_table
+from augbench.results.tables.formats import to_csv
+from augbench.results.tables.published import published_tables
+from augbench.results.tables.table import Table
 
 WriteRun = Callable[..., RunFolder]
 WriteNumbers = Callable[..., Path]

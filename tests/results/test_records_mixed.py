@@ -8,8 +8,8 @@ import pytest
 from augbench.bench.errors import UserError
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
-from augbench.results.archive import pack
 from augbench.results.frame import load_runs
+from augbench.results.records.packing import pack
 
 WriteRun = Callable[..., RunFolder]
 

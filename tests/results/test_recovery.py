@@ -9,12 +9,12 @@ import pytest
 
 from augbench.bench.law import COORDINATES
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.comparison import comparison_table
-from augbench.results.formats import to_csv, to_latex, to_markdown
 from augbench.results.frame import load_runs
-from augbench.results.recovery import coordinate_table, has_planted, recovery_table
-from augbench.results.table import Cell, Table
 from augbench.results.tables import write_tables
+from augbench.results.tables.comparison import comparison_table
+from augbench.results.tables.formats import to_csv, to_latex, to_markdown
+from augbench.results.tables.recovery import coordinate_table, has_planted, recovery_table
+from augbench.results.tables.table import Cell, Table
 
 WriteRun = Callable[..., RunFolder]
 LAWS = {

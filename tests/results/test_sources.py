@@ -10,8 +10,8 @@ from augbench.bench.errors import UserError
 from augbench.bench.files import write_json
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
-from augbench.results.archive import pack
 from augbench.results.frame import Runs, load_runs
+from augbench.results.records.packing import pack
 
 WriteRun = Callable[..., RunFolder]
 

@@ -140,8 +140,16 @@ def test_one_seed_tests_nothing_and_only_equals_are_together() -> None:
     assert best == Best("b", ("b", "c", "d"), {"a": None, "c": None, "d": None})
 
 
+def test_two_seeds_are_not_tested() -> None:
+    """The differences, 0.1 and 0.12, would have p = 0.06: with so few seeds nearly everything is insignificant."""
+    values = frame(a=[0.9, 0.92], b=[0.8, 0.8])
+    assert best_methods(values, higher_is_better=True, asked=2) == Best("a", ("a",), {"b": None})
+    more = frame(a=[0.9, 0.92, 0.91], b=[0.8, 0.8, 0.8])
+    assert best_methods(more, higher_is_better=True, asked=3).p_values["b"] is not None
+
+
 def test_the_same_difference_with_every_seed_is_no_tie() -> None:
-    best = best_methods(frame(a=[0.9, 0.8], b=[0.8, 0.7]), higher_is_better=True, asked=2)
+    best = best_methods(frame(a=[0.9, 0.8, 0.7], b=[0.8, 0.7, 0.6]), higher_is_better=True, asked=3)
     assert best == Best("a", ("a",), {"b": None})
 
 

@@ -13,11 +13,11 @@ from rich.console import Console
 
 from augbench.bench.law import COORDINATES
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.formats import to_csv, to_html, to_latex, to_markdown, to_rich
 from augbench.results.frame import Runs, load_runs
 from augbench.results.published import COLUMNS
-from augbench.results.table import Table
 from augbench.results.tables import all_tables
+from augbench.results.tables.formats import to_csv, to_html, to_latex, to_markdown, to_rich
+from augbench.results.tables.table import Table
 
 WriteRun = Callable[..., RunFolder]
 NASTY = r"<script>$%&_#{}~^\[*|`α中é<b>"

@@ -11,15 +11,15 @@ from rich.console import Console
 
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.comparison import comparison_table
-from augbench.results.formats import to_csv, to_latex, to_markdown, to_rich
-from augbench.results.formats.blocks import cut
-from augbench.results.formats.latex import escape_latex
-from augbench.results.formats.lines import CSV_COLUMNS
-from augbench.results.formats.markdown import escape_markdown
 from augbench.results.frame import load_runs
-from augbench.results.table import Table
 from augbench.results.tables import FORMATS, write_tables
+from augbench.results.tables.comparison import comparison_table
+from augbench.results.tables.formats import to_csv, to_latex, to_markdown, to_rich
+from augbench.results.tables.formats.blocks import cut
+from augbench.results.tables.formats.latex import escape_latex
+from augbench.results.tables.formats.lines import CSV_COLUMNS
+from augbench.results.tables.formats.markdown import escape_markdown
+from augbench.results.tables.table import Table
 
 WriteRun = Callable[..., RunFolder]
 NASTY = r"a_b & <c>|[d]*100%$\~^#{}"

@@ -7,12 +7,12 @@ import pytest
 
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.comparison import comparison_table
-from augbench.results.formats import to_csv, to_markdown
 from augbench.results.frame import load_runs
-from augbench.results.table import Cell, Column
 from augbench.results.tables import write_table
-from augbench.results.tidy_table import tidy_table
+from augbench.results.tables.comparison import comparison_table
+from augbench.results.tables.formats import to_csv, to_markdown
+from augbench.results.tables.table import Cell, Column
+from augbench.results.tables.tidy import tidy_table
 
 WriteRun = Callable[..., RunFolder]
 

@@ -9,11 +9,11 @@ from augbench.bench.errors import UserError
 from augbench.bench.files import write_json
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import DamagedError, RunFolder
-from augbench.results.comparison import comparison_table
-from augbench.results.formats import to_csv, to_markdown
 from augbench.results.frame import load_runs
 from augbench.results.probes import finished_runs
-from augbench.results.table import Cell, Table
+from augbench.results.tables.comparison import comparison_table
+from augbench.results.tables.formats import to_csv, to_markdown
+from augbench.results.tables.table import Cell, Table
 
 WriteRun = Callable[..., RunFolder]
 ON_VALIDATION = Protocol(evaluated_on="validation")

@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from augbench.results.cells import asked_seeds, only, score_cells
-from augbench.results.costs import (
+from augbench.results.frame import Runs
+from augbench.results.tables.cells import asked_seeds, only, score_cells
+from augbench.results.tables.costs import (
     TUNING_COLUMNS,
     passes_cell,
     time_cell,
     tuning_cell,
     tuning_definitions,
 )
-from augbench.results.definitions import accuracy_definition, best_definition, calibration_definition
-from augbench.results.frame import Runs
-from augbench.results.notes import run_notes
-from augbench.results.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, mean_cell
+from augbench.results.tables.definitions import accuracy_definition, best_definition, calibration_definition
+from augbench.results.tables.notes import run_notes
+from augbench.results.tables.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, mean_cell
 
 OF_THE_MAXIMUM = "share of the maximum"
 RECOVERY_DIGITS = 3  # chance alone moves a distance by about 0.002

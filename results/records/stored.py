@@ -9,7 +9,7 @@ from augbench.bench.files import parse_json, read_json
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState, parse_spec
 from augbench.bench.spec import RunSpec
 from augbench.bench.tuning.cost import NAME as TUNING
-from augbench.results.outcomes import Glance, Outcomes, glance
+from augbench.results.records.outcomes import Glance, Outcomes, glance
 
 ADVICE = "Move the folder away or delete it and run the suite again; the other runs are not affected."
 TEXTS = {

@@ -4,24 +4,22 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from augbench.results.table import NOTHING
+from augbench.results.statistics.paired import LEAST_SEEDS
+from augbench.results.tables.table import NOTHING
 
 LEVEL = 0.05
 """Significance level of what is bold together with the best."""
 
-FEW_SEEDS = 3  # a test with fewer finds a difference only if it is many times the spread
-
 
 def best_definition(finished: pd.DataFrame) -> str:
-    """Say what is bold, and how little that is worth with very few seeds."""
-    few = int(finished["asked"].min()) < FEW_SEEDS
-    caution = f" With fewer than {FEW_SEEDS} seeds that leaves much in bold that is far from the best." if few else ""
+    """Say what is bold."""
+    few = int(finished["asked"].min()) < LEAST_SEEDS
+    untested = f"Fewer than {LEAST_SEEDS} seeds are not tested: there the best mean alone is bold." if few else ""
     return (
         "Bold: the best mean (highest accuracy, lowest NLL, Brier score and ECE) among the methods with all seeds, and "
         "every method that is not significantly worse: paired t-test over seeds, corrected after Holm, level "
-        f"{LEVEL:g}, on these test images. Where nothing can be tested, as with one seed, equal means alone are bold "
-        f"together.{caution}"
-    )
+        f"{LEVEL:g}, on these test images. {untested}"
+    ).strip()
 
 
 def accuracy_definition(finished: pd.DataFrame, draws: Sequence[int]) -> str:

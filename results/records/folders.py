@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from augbench.bench.run_folder import MARKER, DamagedError, run_folders
-from augbench.results.problems import Problem
-from augbench.results.stored import Stored, read_stored
+from augbench.results.records.problems import Problem
+from augbench.results.records.stored import Stored, read_stored
 
 
 def stored_runs(

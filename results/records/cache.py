@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from augbench.bench.errors import CannotGoOnError
 from augbench.bench.files import atomic_write
-from augbench.results.outcomes import Outcomes
-from augbench.results.record import Record
-from augbench.results.sources.packed import OUTCOMES, outcome_columns, read_outcome_columns
+from augbench.results.records.outcome_columns import OUTCOMES, outcome_columns, read_outcome_columns
+from augbench.results.records.outcomes import Outcomes
+from augbench.results.records.record import Record
 
 FORMAT = 1
 METADATA = b"augbench.outcomes"

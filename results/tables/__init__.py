@@ -1,4 +1,4 @@
-"""Write every table that there is something for, in each format."""
+"""One file for each table, and what writes them all."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -6,20 +6,37 @@ from typing import Literal, get_args
 
 from augbench.bench.errors import check_known
 from augbench.bench.files import make_folder, write_text
-from augbench.results.by_learner import (
+from augbench.results.frame import Runs
+from augbench.results.tables.by_learner import (
     ablation_tables,
     accuracy_tables,
     calibration_tables,
     detailed_tables,
     svhn_tables,
 )
-from augbench.results.comparison import comparison_table
-from augbench.results.differences import differences_table, has_differences
-from augbench.results.formats import to_csv, to_html, to_latex, to_markdown
-from augbench.results.frame import Runs
-from augbench.results.published_table import published_tables
-from augbench.results.recovery import coordinate_table, has_planted, recovery_table
-from augbench.results.table import Table
+from augbench.results.tables.comparison import comparison_table
+from augbench.results.tables.differences import differences_table, has_differences
+from augbench.results.tables.formats import to_csv, to_html, to_latex, to_markdown
+from augbench.results.tables.published import published_tables
+from augbench.results.tables.recovery import coordinate_table, has_planted, recovery_table
+from augbench.results.tables.table import Cell, Column, Row, Table, mean_cell
+from augbench.results.tables.tidy import tidy_table
+
+__all__ = [
+    "FORMATS",
+    "Cell",
+    "Column",
+    "Format",
+    "Row",
+    "Table",
+    "all_tables",
+    "comparison_table",
+    "differences_table",
+    "mean_cell",
+    "tidy_table",
+    "write_table",
+    "write_tables",
+]
 
 Format = Literal["md", "tex", "csv", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)

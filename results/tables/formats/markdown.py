@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from augbench.results.table import Cell, Table
+from augbench.results.tables.table import Cell, Table
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _LIST = re.compile(r"^(\s*)(-|\+(?=\s|$))|^(\s*\d+)([.)])(?=\s|$)")  # what would begin a list

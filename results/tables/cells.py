@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from augbench.results.definitions import LEVEL
 from augbench.results.frame import Runs
 from augbench.results.statistics.paired import best_methods
-from augbench.results.table import Cell, mean_cell
+from augbench.results.tables.definitions import LEVEL
+from augbench.results.tables.table import Cell, mean_cell
 
 LOWER_IS_BETTER = ("nll", "brier", "ece", "ece_equal_mass")
 SCORE_DIGITS = 3  # of all metrics but the accuracy

@@ -6,10 +6,10 @@ from pathlib import Path
 from augbench.bench.errors import UserError
 from augbench.bench.files import make_folder
 from augbench.results.frame import load_runs
-from augbench.results.problems import Problem
-from augbench.results.sources.archives import write_archive
-from augbench.results.sources.campaign import write_campaign
-from augbench.results.sources.collecting import collect
+from augbench.results.records.archives import write_archive
+from augbench.results.records.campaign import write_campaign
+from augbench.results.records.collecting import collect
+from augbench.results.records.problems import Problem
 
 
 def pack(sources: Sequence[Path], out: Path, *, skip_damaged: bool = False) -> tuple[int, tuple[Problem, ...]]:

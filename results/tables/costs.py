@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from augbench.results.table import NOTHING, SEVERAL_DEVICES, Cell, Column, mean_cell
+from augbench.results.tables.table import NOTHING, SEVERAL_DEVICES, Cell, Column, mean_cell
 
 SECONDS_IN_AN_HOUR = 3600
 COUNTED_PHASES = ("search", "training", "evaluation")

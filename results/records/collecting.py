@@ -6,13 +6,13 @@ from pathlib import Path
 
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import DamagedError, RunState
-from augbench.results.cache import OutcomesCache
-from augbench.results.problems import Problem
-from augbench.results.record import Record, RecordReader
-from augbench.results.sources.archives import Archive
-from augbench.results.sources.campaign import Campaign
-from augbench.results.sources.folders import stored_runs
-from augbench.results.stored import Stored
+from augbench.results.records.archives import Archive
+from augbench.results.records.cache import OutcomesCache
+from augbench.results.records.campaign import Campaign
+from augbench.results.records.folders import stored_runs
+from augbench.results.records.problems import Problem
+from augbench.results.records.record import Record, RecordReader
+from augbench.results.records.stored import Stored
 
 ENDINGS: dict[str, type[Archive] | type[Campaign]] = {".tar.gz": Archive, ".tgz": Archive, ".parquet": Campaign}
 """What files with runs in them are called, and what reads them."""

@@ -20,10 +20,10 @@ from typing import IO
 from augbench.bench.errors import UserError
 from augbench.bench.files import atomic_write, read_json
 from augbench.bench.run_folder import MARKER, DamagedError, RunState
-from augbench.results.problems import Problem
-from augbench.results.record import Record
-from augbench.results.sources.folders import stored_runs
-from augbench.results.stored import TEXTS, Stored
+from augbench.results.records.folders import stored_runs
+from augbench.results.records.problems import Problem
+from augbench.results.records.record import Record
+from augbench.results.records.stored import TEXTS, Stored
 
 FORMAT = 1
 MANIFEST = "archive.json"

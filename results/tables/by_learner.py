@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pandas as pd
 
-from augbench.results.cells import accuracy_digits, asked_seeds, only, score_cells, scores_of
-from augbench.results.comparison import device_of, row_of, with_draws
-from augbench.results.definitions import accuracy_definition, best_definition, calibration_definition
 from augbench.results.frame import Runs
-from augbench.results.hours import HOURS_DEFINITION, hours_rows
-from augbench.results.labels import method_rank
-from augbench.results.notes import run_notes
-from augbench.results.table import NOTHING, Cell, Column, Table
+from augbench.results.records.labels import method_rank
+from augbench.results.tables.cells import accuracy_digits, asked_seeds, only, score_cells, scores_of
+from augbench.results.tables.comparison import device_of, row_of, with_draws
+from augbench.results.tables.definitions import accuracy_definition, best_definition, calibration_definition
+from augbench.results.tables.hours import HOURS_DEFINITION, hours_rows
+from augbench.results.tables.notes import run_notes
+from augbench.results.tables.table import NOTHING, Cell, Column, Table
 
 ABLATIONS = ("augerino-pb", "scale-norm")
 """Each changes one of the two ideas of `scale`: the parametrisation or the regulariser."""

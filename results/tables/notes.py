@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from augbench.bench.run_folder import RunState
-from augbench.results.cells import is_trial
-from augbench.results.costs import tuning_notes
-from augbench.results.definitions import numbers
 from augbench.results.frame import Runs
+from augbench.results.tables.cells import is_trial
+from augbench.results.tables.costs import tuning_notes
+from augbench.results.tables.definitions import numbers
 
 MOST_NAMED = 6  # of the methods and data sets that a table lacks
 SHORT = "(k/N): only k of the N seeds that were asked for are finished; such a number is neither ranked nor bold."

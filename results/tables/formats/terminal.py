@@ -6,8 +6,8 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from augbench.results.formats.blocks import cut
-from augbench.results.table import Column, Row, Table
+from augbench.results.tables.formats.blocks import cut
+from augbench.results.tables.table import Column, Row, Table
 
 WIDTH = 80
 IN_BRIEF = {

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from augbench.results.cells import accuracy_digits, asked_seeds, is_trial, scores_of
-from augbench.results.comparison import row_of, with_draws
-from augbench.results.definitions import LEVEL
 from augbench.results.frame import Runs
-from augbench.results.notes import MOST_NAMED, run_notes
 from augbench.results.statistics.bootstrap import Floats, Interval, Weights, mean_intervals
 from augbench.results.statistics.improvement import Improvement, probability_of_improvement
 from augbench.results.statistics.paired import best_methods, holm, paired_differences, paired_p_value
-from augbench.results.table import NOTHING, Cell, Column, Row, Table, number
+from augbench.results.tables.cells import accuracy_digits, asked_seeds, is_trial, scores_of
+from augbench.results.tables.comparison import row_of, with_draws
+from augbench.results.tables.definitions import LEVEL
+from augbench.results.tables.notes import MOST_NAMED, run_notes
+from augbench.results.tables.table import NOTHING, Cell, Column, Row, Table, number
 
 PREFERRED_REFERENCE = "none"
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from augbench.bench.metrics import ReliabilityBins
-from augbench.results.outcomes import DrawnOutcomes, Outcomes
-from augbench.results.record import Record
-from augbench.results.stored import TEXTS
+from augbench.results.records.outcomes import DrawnOutcomes, Outcomes
+from augbench.results.records.record import Record
+from augbench.results.records.stored import TEXTS
 
 RECORD = "record_"
 """Beginning of the names of columns that hold a run as it is stored."""

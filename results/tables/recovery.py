@@ -6,17 +6,17 @@ from dataclasses import replace
 import pandas as pd
 
 from augbench.bench.law import COORDINATES
-from augbench.results.cells import accuracy_digits, asked_seeds, scores_of
-from augbench.results.comparison import (
+from augbench.results.frame import Runs
+from augbench.results.tables.cells import accuracy_digits, asked_seeds, scores_of
+from augbench.results.tables.comparison import (
     OF_THE_MAXIMUM,
     RECOVERY_COLUMNS,
     RECOVERY_DEFINITION,
     RECOVERY_DIGITS,
     row_of,
 )
-from augbench.results.frame import Runs
-from augbench.results.notes import run_notes
-from augbench.results.table import NOTHING, Cell, Column, Row, Table, mean_cell
+from augbench.results.tables.notes import run_notes
+from augbench.results.tables.table import NOTHING, Cell, Column, Row, Table, mean_cell
 
 ACCURACY = Column("Accuracy (%)", "accuracy", 0, "share")
 LAWS = (

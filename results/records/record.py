@@ -12,9 +12,9 @@ from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.run_states import recorded
 from augbench.bench.spec import RunSpec, canonical_json
 from augbench.bench.tuning.cost import TuningCost
-from augbench.results.labels import same_run_key
-from augbench.results.outcomes import Outcomes, read_outcomes
-from augbench.results.stored import ADVICE, Stored, read_stored
+from augbench.results.records.labels import same_run_key
+from augbench.results.records.outcomes import Outcomes, read_outcomes
+from augbench.results.records.stored import ADVICE, Stored, read_stored
 
 # As `RunFolder.write_spec` writes it: between identity and seed runs of one kind do not differ
 _SPEC = re.compile(

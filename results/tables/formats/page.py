@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from augbench.results.table import Table
+from augbench.results.tables.table import Table
 
 
 def to_html(tables: Sequence[Table]) -> str:
@@ -14,7 +14,7 @@ def to_html(tables: Sequence[Table]) -> str:
         tables: What to show, one below the other; the first one's title is the page's.
     """
     environment = Environment(
-        loader=PackageLoader("augbench.results.formats", "."),
+        loader=PackageLoader("augbench.results.tables.formats", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from augbench.results.cells import asked_seeds, score_cells
-from augbench.results.comparison import device_of, row_of, with_draws
-from augbench.results.definitions import accuracy_definition, calibration_definition
 from augbench.results.frame import Runs
-from augbench.results.hours import extra_hours, hours_by_label
-from augbench.results.notes import run_notes
 from augbench.results.published import load_published
-from augbench.results.table import NOTHING, Cell, Column, Row, Table, mean_cell, number, signed
+from augbench.results.tables.cells import asked_seeds, score_cells
+from augbench.results.tables.comparison import device_of, row_of, with_draws
+from augbench.results.tables.definitions import accuracy_definition, calibration_definition
+from augbench.results.tables.hours import extra_hours, hours_by_label
+from augbench.results.tables.notes import run_notes
+from augbench.results.tables.table import NOTHING, Cell, Column, Row, Table, mean_cell, number, signed
 
 HEADINGS = {
     "accuracy": "accuracy",

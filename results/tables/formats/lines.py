@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from augbench.results.table import Table
+from augbench.results.tables.table import Table
 
 CSV_COLUMNS = (
     *("dataset", "network", "budget", "protocol", "method", "device"),

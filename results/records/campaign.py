@@ -20,9 +20,7 @@ import augbench
 from augbench.bench.errors import UserError
 from augbench.bench.files import atomic_write
 from augbench.bench.run_folder import RunState
-from augbench.results.outcomes import Outcomes
-from augbench.results.problems import Problem
-from augbench.results.sources.packed import (
+from augbench.results.records.outcome_columns import (
     OUTCOMES,
     RECORD,
     RECORDS,
@@ -30,7 +28,9 @@ from augbench.results.sources.packed import (
     read_outcome_columns,
     record_columns,
 )
-from augbench.results.stored import TEXTS, Stored
+from augbench.results.records.outcomes import Outcomes
+from augbench.results.records.problems import Problem
+from augbench.results.records.stored import TEXTS, Stored
 
 if TYPE_CHECKING:  # a frame is made from sources
     from augbench.results.frame import Runs
