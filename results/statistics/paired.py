@@ -17,7 +17,7 @@ DECIMALS = 12
 """Values are compared rounded to so many decimals, everywhere here: 0.9 − 0.8 and 0.7 − 0.6 are one number, not two."""
 
 LEAST_SEEDS = 3
-"""Seeds below which `best_methods` tests nothing: a t-test with two hardly ever rejects, and all would share the place."""
+"""Seeds below which `best_methods` tests nothing: with two, hardly any test rejects, and all would share the place."""
 
 CONSTANT = 1e-9
 """Differences whose spread is less than this share of the largest of them are taken for one number."""
