@@ -1,18 +1,19 @@
 """Some training images as a learner augments them, kept with the run for people to look at."""
 
-import zipfile
-import zlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from augbench.bench.dataset import Split
-from augbench.bench.files import atomic_write
+from augbench.bench.files import UNREADABLE_ARRAYS, atomic_write
 from augbench.bench.randomness import generator
 from augbench.bench.run_folder import DamagedError, RunFolder
-from augbench.bench.training import Trainer
+
+if TYPE_CHECKING:  # whoever only looks at results needs no training code
+    from augbench.bench.training import Trainer
 
 MOST_IMAGES = 6  # one of each of the first classes
 DRAWS = 6  # of each image
@@ -34,14 +35,14 @@ class Examples:
 
 
 @torch.no_grad()
-def draw_examples(trainer: Trainer) -> Examples:
+def draw_examples(trainer: "Trainer") -> Examples:
     """Augment a few training images as the next step of training would."""
     images = _one_of_each_class(trainer.data.train)
     source = generator(trainer.spec.seed, "examples", trainer.device)
     drawn: list[torch.Tensor] = []
     while len(drawn) < DRAWS:
         copies = trainer.method.augment(images, source).images
-        drawn += copies.view(-1, *images.shape)
+        drawn += copies.reshape(-1, *images.shape)
     stacked = torch.stack(drawn[:DRAWS], dim=1).clamp(0, 1).mul(255).round()
     return Examples(images.cpu().numpy(), stacked.to(torch.uint8).cpu().numpy())
 
@@ -73,7 +74,7 @@ def read_examples(folder: RunFolder) -> Examples | None:
             raise ValueError("it holds no images")
         if examples.originals.shape != examples.drawn.shape[:1] + examples.drawn.shape[2:]:
             raise ValueError("its images have different shapes")
-    except (OSError, EOFError, ValueError, LookupError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except UNREADABLE_ARRAYS as error:
         raise DamagedError(
             f"{folder.examples} is damaged: {error}. Delete it: no table needs it; the other runs are not affected."
         ) from None

@@ -5,6 +5,9 @@ import json
 import os
 import pickle
 import tempfile
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +16,12 @@ from typing import IO, Any
 import torch
 
 from augbench.bench.errors import CannotGoOnError
+
+UNREADABLE_ARRAYS = (
+    *(OSError, EOFError, ValueError, LookupError, TypeError, RuntimeError, SyntaxError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
+"""What NumPy may end in that reads a damaged archive of arrays; of one that claims to be huge, a lack of memory."""
 
 
 @contextmanager
@@ -112,7 +121,7 @@ def parse_json(text: bytes, name: str) -> dict[str, Any]:
     """
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # nested without end
         raise ValueError(f"{name} is no complete JSON") from None
     if not isinstance(content, dict):
         raise ValueError(f"{name} holds no JSON object")

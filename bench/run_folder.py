@@ -351,6 +351,8 @@ def run_folders(root: Path) -> list[RunFolder]:
     check_output_folder(out)
     paths = sorted((out / "runs").iterdir()) if (out / "runs").is_dir() else []
     found = [RunFolder(path) for path in paths if path.is_dir() and not path.name.startswith(".")]
+    if not found and (root / "spec.json").exists():
+        raise UserError(f"{root} is the folder of a single run. Give the output folder: {root.parent.parent}.")
     if not found:
         problem = "holds no runs" if root.is_dir() else "does not exist"
         raise UserError(

@@ -44,7 +44,7 @@ def recorded(status: dict[str, Any], state: RunState) -> Observed:
         status: Its last status; empty if there is none.
         state: Its state.
     """
-    return _from_status({} if state in SILENT else status, state, None, 0)
+    return _from_status(status, state, None, 0)
 
 
 class RunStates:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from augbench.bench.claim import this_machine
 from augbench.bench.commands.main import main
@@ -32,6 +33,9 @@ NOT_REPEATABLE = ("seconds", "attempts")  # what may differ between two attempts
 
 MakeSpec = Callable[..., RunSpec]
 CommandLine = Callable[..., tuple[int, str, str]]
+
+settings.register_profile("patient", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

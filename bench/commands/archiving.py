@@ -23,9 +23,12 @@ def archive(
 ) -> None:
     """Pack runs into one file that `--from` of other commands reads."""
     from augbench.results.records.packing import pack
-    from augbench.results.records.problems import counted
+    from augbench.results.records.problems import counted, left_out
 
     count, problems = pack(sources, out, skip_damaged=skip_damaged)
     for problem in problems:
-        typer.echo(f"Left out: {safe(problem.text)}", err=True)
+        if problem.kind == "damaged":
+            typer.echo(f"Left out: {safe(problem.text)}", err=True)
+    for sentence in left_out(problems):
+        typer.echo(f"Note: {safe(sentence)}", err=True)
     typer.echo(f"{out}: {counted(count, 'run')}, {out.stat().st_size / 1e6:.1f} MB")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from augbench.bench.commands.plain import safe
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, check_known
 from augbench.bench.run_folder import DamagedError, RunState
 
 if TYPE_CHECKING:  # pandas and seaborn take a second to import, which other commands need not wait for
@@ -24,6 +24,10 @@ Sources = Annotated[
 ]
 Target = Annotated[Path, typer.Option("--out", help="Folder to write to.")]
 SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="Leave damaged run folders out and say which.")]
+PublishedFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--published-file", help="CSV file with more published numbers; can be given several times."),
+]
 NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Keep nothing in the folder `cache` of what is read, and use nothing of it.")
 ]
@@ -47,16 +51,14 @@ def tables(
         typer.Option("--format", help="md, tex, csv or html; can be given several times. Default: all of them."),
     ] = None,
     published: Annotated[bool, typer.Option(help="Write a table of published numbers beside ours as well.")] = True,
-    published_files: Annotated[
-        list[Path] | None,
-        typer.Option("--published-file", help="CSV file with more published numbers; can be given several times."),
-    ] = None,
+    published_files: PublishedFiles = None,
     skip_damaged: SkipDamaged = False,
     no_cache: NoCache = False,
 ) -> None:
     """Write every table that there is something for, as Markdown, LaTeX, CSV and HTML."""
-    from augbench.results.tables import write_tables
+    from augbench.results.tables import FORMATS, write_tables
 
+    check_known("format", formats or (), FORMATS)
     runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
     chosen: dict[str, Any] = {"formats": tuple(formats)} if formats else {}
     _report(write_tables(runs, out, published=published, published_files=published_files or (), **chosen))
@@ -70,15 +72,17 @@ def figures(
         list[str] | None,
         typer.Option("--format", help="png, pdf or svg; can be given several times. Default: all of them."),
     ] = None,
+    published_files: PublishedFiles = None,
     skip_damaged: SkipDamaged = False,
     no_cache: NoCache = False,
 ) -> None:
     """Write every figure that there is something for, as PNG, PDF and SVG."""
-    from augbench.results.figures import write_figures
+    from augbench.results.figures import FORMATS, write_figures
 
+    check_known("format", formats or (), FORMATS)
     runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
     chosen: dict[str, Any] = {"formats": tuple(formats)} if formats else {}
-    _report(write_figures(runs, out, **chosen))
+    _report(write_figures(runs, out, published_files=published_files or (), **chosen))
 
 
 def load(sources: Sequence[Path], *, skip_damaged: bool = False, cache: bool = True) -> "Runs":

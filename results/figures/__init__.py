@@ -22,6 +22,7 @@ from augbench.results.figures.reliability import most_draws, reliability_figure
 from augbench.results.figures.searched import searched_figure, searched_numbers
 from augbench.results.figures.style import figure_style
 from augbench.results.frame import Runs
+from augbench.results.published import load_published
 
 __all__ = [
     "angle_figure",
@@ -48,7 +49,9 @@ _METADATA: dict[str, dict[str, str | None]] = {
 FORMATS = tuple(_METADATA)
 
 
-def write_figures(runs: Runs, out: Path, *, formats: Sequence[str] = FORMATS) -> list[Path]:
+def write_figures(
+    runs: Runs, out: Path, *, published_files: Sequence[Path] = (), formats: Sequence[str] = FORMATS
+) -> list[Path]:
     """Write every figure for which there is something to draw, as PNG, PDF and SVG.
 
     What does not fit on one page goes on in `NAME-2`, `NAME-3` and so on.
@@ -56,31 +59,34 @@ def write_figures(runs: Runs, out: Path, *, formats: Sequence[str] = FORMATS) ->
     Args:
         runs: What to draw.
         out: Folder, made if need be.
+        published_files: CSV files with more published numbers for the figure `calibration`.
         formats: Endings of the files, of `FORMATS`.
 
     Returns:
         The files.
 
     Raises:
-        UserError: If no run is finished, a format is not known or the folder cannot be written to.
+        UserError: If no run is finished, a format is not known, a file of published numbers cannot be read or the
+            folder cannot be written to.
     """
     check_known("format", formats, FORMATS)
     runs.finished()
+    published = load_published(published_files)
     runs = named_by_law(runs)
     written: list[Path] = []
-    for name, draw in sorted(_possible(runs).items()):
+    for name, draw in sorted(_possible(runs, published).items()):
         for number, figure in enumerate(draw(runs), 1):
             written += write_figure(figure, out / (name if number == 1 else f"{name}-{number}"), formats)
     return written
 
 
-def _possible(runs: Runs) -> dict[str, Callable[[Runs], list[Figure]]]:
+def _possible(runs: Runs, published: pd.DataFrame) -> dict[str, Callable[[Runs], list[Figure]]]:
     """Choose the figures for which there is something to draw."""
     draws = most_draws(runs)
     probed = set(runs.probe["comparison"])
     figures: dict[str, tuple[bool, Callable[[Runs], Figure | list[Figure]]]] = {
         "angle": (len(probed) > 0, angle_figure),
-        "calibration": (has_calibration(runs), calibration_figure),
+        "calibration": (has_calibration(runs), lambda given: calibration_figure(given, published)),
         "draws": (len(accuracy_by_draws(runs)) > 0, draws_figure),
         "learned": (len(learned_numbers(runs)) > 0, learned_figures),
         "overview": (bool(set(discovered(runs)["comparison"]) & probed), overview_figure),

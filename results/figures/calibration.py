@@ -246,7 +246,7 @@ def _notes(
     yield f"ECE: expected calibration error of the top label, {bins} bins of equal width."
     sources = sorted({source for inside in shown.values() for source in inside["source"]})
     if sources:
-        yield f"Dark triangles: published by {few_names(sources)} without standard deviations; trained as they chose."
+        yield f"Dark triangles: published by {few_names(sources)}, trained as they chose; no standard deviations drawn."
     for name, inside in left_out.items():
         if len(inside):
             count = f"{len(inside)} published method{'s' if len(inside) > 1 else ''}"

@@ -31,7 +31,8 @@ from augbench.results.frame import Runs
 
 PROBABILITY, RANGE, OTHER = "probability", "range", "other"
 _KINDS = (PROBABILITY, RANGE, OTHER)
-_NOT_LEARNED = ("loss", "accuracy")
+NOT_LEARNED = ("loss", "accuracy")
+"""Quantities of a course of training that are no learned numbers."""
 
 _LEGEND_GAP = 0.42
 """Inches from a panel to its legend, with tick labels and "Epoch" between them."""
@@ -64,31 +65,45 @@ def learned_numbers(runs: Runs) -> pd.DataFrame:
         runs.learned.dropna(subset=["start"]).assign(epoch=0).drop(columns="value").rename(columns={"start": "value"})
     )
     numbers = pd.concat([start, runs.trajectories])
-    numbers = numbers[numbers["folder"].isin(learners["folder"])]
-    parts = numbers["quantity"].str.partition("/")
-    usual = parts[0].isin((PROBABILITY, RANGE)) & (parts[2] != "")
-    numbers = numbers.assign(kind=parts[0].where(usual, OTHER), block=parts[2].where(usual, numbers["quantity"]))
-    numbers = numbers[~numbers["quantity"].isin(_NOT_LEARNED)]
-    limits = finished.set_index("folder")[["maximum_rotation", "maximum_log_scale", "maximum_shear"]]
-    wholes = [
-        range_maximum(str(block), limits.loc[folder]) if kind == RANGE else 1.0
-        for folder, kind, block in zip(numbers["folder"], numbers["kind"], numbers["block"], strict=True)
-    ]
-    return numbers.assign(drawn=numbers["value"].where(numbers["kind"] == OTHER, 100 * numbers["value"] / wholes))
+    numbers = as_drawn(numbers[numbers["folder"].isin(learners["folder"])], finished)
+    return numbers[~numbers["quantity"].isin(NOT_LEARNED)]
 
 
-def range_maximum(block: str, limits: "pd.Series[float]") -> float:
-    """Largest range of a block in the shared space, in the unit in which it is stored.
+def as_drawn(numbers: pd.DataFrame, finished: pd.DataFrame) -> pd.DataFrame:
+    """Say what each number is, and turn probabilities and ranges into percent.
 
     Args:
-        block: Its name.
-        limits: `maximum_rotation`, `maximum_log_scale` and `maximum_shear` of the protocol.
+        numbers: Rows with the columns `folder`, `quantity` and `value`.
+        finished: `Runs.finished()`.
+
+    Returns:
+        The same rows with the columns `kind`, `block` and `drawn` of `learned_numbers`.
     """
+    known = {quantity: _kind_and_block(quantity) for quantity in numbers["quantity"].unique()}
+    kinds, blocks = (numbers["quantity"].map({name: pair[place] for name, pair in known.items()}) for place in (0, 1))
+    limits = finished.set_index("folder")
+    wholes = pd.Series(1.0, index=numbers.index)
+    for block in blocks[kinds == RANGE].unique():
+        limit = _limit_of(str(block))
+        if limit:
+            wholes = wholes.mask((kinds == RANGE) & (blocks == block), numbers["folder"].map(limits[limit]))
+    return numbers.assign(
+        kind=kinds, block=blocks, drawn=numbers["value"].where(kinds == OTHER, 100 * numbers["value"] / wholes)
+    )
+
+
+def _kind_and_block(quantity: str) -> tuple[str, str]:
+    kind, _, block = quantity.partition("/")
+    return (kind, block) if kind in (PROBABILITY, RANGE) and block else (OTHER, quantity)
+
+
+def _limit_of(block: str) -> str:
+    """Name what the protocol limits the range of a block by; nothing for what is in halves of an image."""
     if block == "rotation":
-        return float(limits["maximum_rotation"])
+        return "maximum_rotation"
     if _is_scale(block):
-        return float(limits["maximum_log_scale"])
-    return float(limits["maximum_shear"]) if block.endswith("shear") else 1.0
+        return "maximum_log_scale"
+    return "maximum_shear" if block.endswith("shear") else ""
 
 
 def learned_figures(runs: Runs) -> list[Figure]:
@@ -248,7 +263,7 @@ def explain_maxima(runs: Runs, numbers: pd.DataFrame) -> list[str]:
     maxima = [
         f"{name} {' or '.join(dict.fromkeys(values))}" for name, belongs, values in groups if any(map(belongs, blocks))
     ]
-    return [f"max. of the ranges: {', '.join(maxima)}"] if maxima else []
+    return [f"Max. of the ranges: {', '.join(maxima)}."] if maxima else []
 
 
 def _is_scale(block: str) -> bool:

@@ -119,14 +119,14 @@ def _of_the_learner(runs: Runs) -> pd.DataFrame:
 
 def _notes(runs: Runs, found: pd.DataFrame) -> Iterator[str]:
     """Say what the left half does not show, and what its numbers do not mean."""
-    yield f"bars: {means_text(found)}; points: single seeds"
+    yield f"Bars: {means_text(found)}; points: single seeds."
     settings = _of_the_learner(runs)["label"].nunique()
     if settings > 1:
-        yield f"the first of {settings} settings of {found['method'].iloc[0]}"
+        yield f"The first of {settings} settings of {found['method'].iloc[0]}."
     halved = [block for block in _HALVED if block in set(found["block"])]
     if halved:
         verb = "change" if len(halved) > 1 else "changes"
-        yield f"{' and '.join(halved)}, where drawn, {verb} every other image"
+        yield f"Where drawn, {' and '.join(halved)} {verb} every other image."
     yield from caveats(runs)
 
 

@@ -87,6 +87,9 @@ def pareto_figure(runs: Runs) -> Figure:
             _draw(axes, runs, clocked[(clocked["comparison"] == comparison) & (clocked["device"] == device)])
         panels.label(below, "Accuracy (%)")
         panels.legend()
+        for entry in panels.body.legends[0].legend_handles:  # a method may lack seeds in one panel alone
+            if entry is not None:
+                entry.set_alpha(1)
     return panels.figure
 
 
@@ -148,8 +151,8 @@ def _notes(runs: Runs, clocked: pd.DataFrame, moved: int) -> Iterator[str]:
     if clocked["device"].nunique() == 1:
         yield f"Device: {clocked['device'].iloc[0]}."
     incomplete = [
-        label
-        for _, inside in clocked.groupby(["comparison", "device"], sort=False)
+        f"{label} on {place[0]}"
+        for place, inside in clocked.groupby(["comparison", "device"], sort=False)
         for label, whole in _complete(inside).items()
         if not whole
     ]

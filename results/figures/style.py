@@ -1,6 +1,7 @@
 """What all figures have in common: sizes, fonts, notes, and one look for each learner, data set and block."""
 
 import textwrap
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -130,7 +131,9 @@ def figure_style(lines: int = 1) -> Iterator[None]:
     Args:
         lines: How many lines there are in a panel: many are thin.
     """
-    with mpl.rc_context(_SETTINGS | (_CROWDED_SETTINGS if lines > _CROWD else {})):
+    with mpl.rc_context(_SETTINGS | (_CROWDED_SETTINGS if lines > _CROWD else {})), warnings.catch_warnings():
+        # A letter that the font does not have is drawn as a box, which says enough.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         yield
 
 

@@ -23,7 +23,7 @@ from augbench.bench.run_folder import MARKER, DamagedError, RunState
 from augbench.results.records.folders import stored_runs
 from augbench.results.records.problems import Problem
 from augbench.results.records.record import Record
-from augbench.results.records.stored import TEXTS, Stored
+from augbench.results.records.stored import ADVICE, TEXTS, Stored
 
 FORMAT = 1
 MANIFEST = "archive.json"
@@ -43,6 +43,7 @@ def write_archive(records: list[Record], path: Path) -> None:
         path: The file; its folder must exist.
 
     Raises:
+        DamagedError: If a file of a run cannot be read.
         UserError: If it cannot be written, or a run was read from a file that has no predictions.
     """
     with atomic_write(path) as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
@@ -56,13 +57,24 @@ def write_archive(records: list[Record], path: Path) -> None:
                         "Give a file that ends in .parquet with --out, or the run folders with --from."
                     )
                 for name in FILES:
-                    if (folder.path / name).is_file():
-                        _add(archive, f"runs/{record.name}/{name}", (folder.path / name).read_bytes())
+                    content = _content(record, folder.path / name)
+                    if content is not None:
+                        _add(archive, f"runs/{record.name}/{name}", content)
 
 
 def _manifest(records: list[Record]) -> bytes:
     states = {record.name: record.state.value for record in records if record.state is not RunState.DONE}
     return json.dumps({"format": FORMAT, "states": states}, indent=1, sort_keys=True).encode()
+
+
+def _content(record: Record, path: Path) -> bytes | None:
+    """Read a file of a run; None where there is none, or by now none any more."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:  # else it would look as if the archive could not be written
+        raise DamagedError(f"{path.name} in {record.stored.place} cannot be read: {error.strerror}. {ADVICE}") from None
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
@@ -142,10 +154,8 @@ class Archive:
             raise self._refused(f"it holds a link, {member.name!r}")
         if ".." in PurePosixPath(member.name).parts or member.name.startswith("/"):
             raise self._refused(f"it holds a path that leads out of it, {member.name!r}")
-        try:
-            tarfile.data_filter(member, str(self.folder))
-        except tarfile.FilterError as error:
-            raise self._refused(str(error)) from None
+        if not (member.isfile() or member.isdir()):
+            raise self._refused(f"it holds a special file, {member.name!r}")
         if member.size > MOST_BYTES_OF_A_FILE:
             raise self._refused(f"{member.name!r} has {member.size / 2**30:.0f} GB, more than any file of a run")
 

@@ -20,6 +20,7 @@ from augbench.results.records.outcomes import Outcomes
 from augbench.results.records.record import Record
 
 FORMAT = 1
+"""To be raised whenever the columns change, or what is made of the same predictions does."""
 METADATA = b"augbench.outcomes"
 KEY = "key"
 NAME = Path("cache") / "outcomes.parquet"

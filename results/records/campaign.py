@@ -6,8 +6,8 @@ these the same frames are made as from the run folders.
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
 import augbench
 from augbench.bench.errors import UserError
@@ -58,10 +59,18 @@ def write_campaign(runs: "Runs", path: Path) -> None:
     for part in (record_columns(runs.records), outcome_columns(runs.outcomes(runs.records))):
         for name in part.column_names:
             table = table.append_column(name, part[name])
-    about = {"format": FORMAT, "augbench": augbench.__version__, "problems": [asdict(one) for one in runs.problems]}
+    problems = [asdict(replace(one, text=_without_folders(one.text, runs.sources))) for one in runs.problems]
+    about = {"format": FORMAT, "augbench": augbench.__version__, "problems": problems}
     table = table.replace_schema_metadata({**people.schema.metadata, METADATA: json.dumps(about).encode()})
     with atomic_write(path) as file:
         pq.write_table(table, file, compression="zstd", compression_level=LEVEL)
+
+
+def _without_folders(text: str, sources: Sequence[Path]) -> str:
+    """Name sources without the folders that they are in, which are somebody's own."""
+    for path in {path for source in sources for path in (source, source.resolve()) if path.is_absolute()}:
+        text = text.replace(f"{path.parent}/", "")
+    return text
 
 
 def _for_people(runs: "Runs") -> pd.DataFrame:
@@ -121,7 +130,7 @@ class Campaign:
         """
         try:
             found = [self._stored(row, index, source) for index, row in enumerate(self._rows())]
-            problems = [Problem(**problem) for problem in self._about["problems"]]
+            problems = TypeAdapter(list[Problem]).validate_python(self._about["problems"])
         except UNREADABLE as error:
             raise self._damaged(error) from None
         yield from problems

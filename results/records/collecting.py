@@ -1,10 +1,13 @@
 """From sources to records: each run once, and whatever else was found said."""
 
+import itertools
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from augbench.bench.errors import UserError
+from augbench.bench.examples import read_examples
 from augbench.bench.run_folder import DamagedError, RunState
 from augbench.results.records.archives import Archive
 from augbench.results.records.cache import OutcomesCache
@@ -50,7 +53,7 @@ def collect(sources: Sequence[Path], *, skip_damaged: bool, cache: bool) -> Coll
     """
     reader, collected = RecordReader(), Collected()
     found: dict[tuple[str, int], Record] = {}
-    for source in dict.fromkeys(sources):  # one that is given twice is read once
+    for source in {os.path.realpath(source): source for source in sources}.values():  # given twice, read once
         _check_presence(source)
         collected.caches[str(source)] = OutcomesCache(_output_folder(source) if cache and source.is_dir() else None)
         stored = _stored_runs(source, skip_damaged=skip_damaged)
@@ -63,7 +66,7 @@ def collect(sources: Sequence[Path], *, skip_damaged: bool, cache: bool) -> Coll
                 collected.problems.append(_duplicate(kept, left_out, skip_damaged=skip_damaged))
             else:
                 found[one.same] = one
-    for record in with_unique_names(list(found.values())):
+    for record in _with_unique_names(list(found.values())):
         is_trial = record.spec.protocol.evaluated_on != "test"
         (collected.trials if is_trial else collected.records).append(record)
     collected.problems += [_trial(record) for record in collected.trials]
@@ -129,11 +132,13 @@ def _look_inside(record: Record, cache: OutcomesCache) -> None:
     """Read what is read late otherwise, since what is damaged must be left out before anything is counted.
 
     Raises:
-        DamagedError: If what was recorded of the epochs or the predictions are damaged.
+        DamagedError: If what was recorded of the epochs, predictions or example images are damaged.
     """
     _ = record.epochs
     if record.state is RunState.DONE:
         cache.of(record)
+    if record.stored.folder is not None:
+        read_examples(record.stored.folder)
 
 
 def _better(first: Record, second: Record) -> tuple[Record, Record]:
@@ -156,12 +161,17 @@ def _duplicate(kept: Record, left_out: Record, *, skip_damaged: bool) -> Problem
     return Problem("duplicate", text, left_out.name)
 
 
-def with_unique_names(records: Sequence[Record]) -> list[Record]:
+def _with_unique_names(records: Sequence[Record]) -> list[Record]:
     """Give a record whose folder is called as another one's a name of its own, since frames are joined by it."""
-    seen: dict[str, int] = {}
+    taken = {record.name for record in records}
+    kept: set[str] = set()
     unique = []
     for record in records:
-        count = seen[record.name] = seen.get(record.name, 0) + 1
-        name = record.name if count == 1 else f"{record.name} ({count})"
-        unique.append(record if count == 1 else replace(record, stored=replace(record.stored, name=name)))
+        name = record.name
+        if name in kept:
+            name = next(other for count in itertools.count(2) if (other := f"{record.name} ({count})") not in taken)
+            record = replace(record, stored=replace(record.stored, name=name))
+        taken.add(name)
+        kept.add(name)
+        unique.append(record)
     return unique

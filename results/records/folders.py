@@ -7,6 +7,9 @@ from augbench.bench.run_folder import MARKER, DamagedError, run_folders
 from augbench.results.records.problems import Problem
 from augbench.results.records.stored import Stored, read_stored
 
+WRITTEN_FIRST = ("spec.json", "status.json", "metrics.jsonl", "result.json")
+"""Files of which every run folder has one at least, whatever else it lost."""
+
 
 def stored_runs(
     root: Path, source: str, place: Callable[[Path], str] = str, *, skip_damaged: bool = False
@@ -31,6 +34,9 @@ def stored_runs(
         if not path.is_dir() and path.name != MARKER and not path.name.startswith("."):
             yield Problem("foreign", f"{place(path)} is no run folder and was passed over.", path.name)
     for folder in folders:
+        if not any((folder.path / name).exists() for name in WRITTEN_FIRST):
+            yield Problem("foreign", f"{place(folder.path)} is no run folder and was passed over.", folder.path.name)
+            continue
         try:
             yield read_stored(folder, source, place(folder.path))
         except DamagedError as error:

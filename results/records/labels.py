@@ -79,8 +79,9 @@ def differences(groups: Sequence[Hashable], details: Sequence[Mapping[str, objec
 
 
 def _varying_keys(details: Sequence[Mapping[str, object]]) -> list[str]:
+    absent = object()  # which a detail that is None is not: code that knows of it may be newer
     keys = sorted({key for detail in details for key in detail})
-    return [key for key in keys if any(detail.get(key) != details[0].get(key) for detail in details)]
+    return [key for key in keys if any(detail.get(key, absent) != details[0].get(key, absent) for detail in details)]
 
 
 def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:

@@ -72,7 +72,7 @@ def read_outcome_columns(table: pa.Table) -> Iterator[Outcomes]:
         KeyError: If a column is missing.
         TypeError: If a value is missing or of another kind.
     """
-    for row in table.select(OUTCOMES.names).to_pylist():
+    for row in table.select(OUTCOMES.names).cast(OUTCOMES).to_pylist():
         yield _outcomes(row) if row["predictions_draws"] is not None else {}
 
 
@@ -80,8 +80,11 @@ def _outcomes(row: Mapping[str, Any]) -> Outcomes:
     images, *columns = (row[name] for name in OUTCOMES.names)
     outcomes = {}
     for draws, repeats, bits, *bins in zip(*columns, strict=True):
-        if len(bits) != -(-images * repeats // 8) or len({len(values) for values in bins}) != 1:
-            raise ValueError(f"{len(bits)} bytes for {repeats} × {images} images")
-        count, confidence, accuracy = (np.array(values) for values in bins)
+        if min(draws, images - 1, repeats - 1) < 0 or len(bits) != -(-images * repeats // 8):
+            raise ValueError(f"{len(bits)} bytes for {repeats} × {images} images with {draws} draws")
+        count = np.array(bins[0], dtype=np.int64)
+        confidence, accuracy = (np.array(values, dtype=np.float64) for values in bins[1:])
+        if not len(count) == len(confidence) == len(accuracy) or count.min() < 0 or count.sum() != images * repeats:
+            raise ValueError(f"bins that do not hold {repeats} × {images} images")
         outcomes[draws] = DrawnOutcomes(repeats, images, bits, ReliabilityBins(count, confidence, accuracy))
     return outcomes

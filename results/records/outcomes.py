@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from augbench.bench.files import UNREADABLE_ARRAYS
 from augbench.bench.metrics import ReliabilityBins, check_probabilities, equal_width_bins
 
 FIRST_BYTES = 512  # that have the shape of the first array in them
@@ -21,8 +22,6 @@ SHAPE = re.compile(rb"'shape': \((\d{1,12}),\)")
 # Of a zip archive (PKWARE's APPNOTE.TXT): end of central directory record without a comment, and local file header
 LAST_RECORD = struct.Struct("<4s4HIIH")
 LOCAL_HEADER = struct.Struct("<4s4xH16xHH")
-UNREADABLE = (OSError, EOFError, ValueError, LookupError, TypeError, zipfile.BadZipFile, zlib.error)
-"""What reading a damaged archive of arrays may end in."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def read_outcomes(path: Path, bins: int) -> Outcomes:
             if 0 not in draws:
                 raise ValueError("it has no predictions without test-time draws")
             return {count: _outcomes(arrays[f"draws_{count}"], labels, bins) for count in draws}
-    except UNREADABLE as error:
+    except UNREADABLE_ARRAYS as error:
         raise ValueError(str(error) or type(error).__name__) from None
 
 
@@ -109,7 +108,9 @@ def glance(path: Path) -> Glance:
         if len(shape) != 1:
             raise ValueError(f"its labels have the shape {shape}")
         return Glance(int(shape[0]), path.stat().st_size)
-    except UNREADABLE as error:
+    except FileNotFoundError:
+        raise ValueError("it is missing") from None
+    except UNREADABLE_ARRAYS as error:
         raise ValueError(str(error) or type(error).__name__) from None
 
 

@@ -10,6 +10,7 @@ from augbench.results.records.archives import write_archive
 from augbench.results.records.campaign import write_campaign
 from augbench.results.records.collecting import collect
 from augbench.results.records.problems import Problem
+from augbench.results.records.record import Record
 
 
 def pack(sources: Sequence[Path], out: Path, *, skip_damaged: bool = False) -> tuple[int, tuple[Problem, ...]]:
@@ -27,7 +28,8 @@ def pack(sources: Sequence[Path], out: Path, *, skip_damaged: bool = False) -> t
 
     Raises:
         DamagedError: If a folder is damaged or there twice, unless `skip_damaged`.
-        UserError: If a source cannot be read, the file cannot be written or its name ends in something else.
+        UserError: If a source cannot be read, nothing is left to pack, the file cannot be written or its name ends in
+            something else.
     """
     name = out.name.lower()
     if not name.endswith((".tar.gz", ".tgz", ".parquet")):
@@ -39,11 +41,21 @@ def pack(sources: Sequence[Path], out: Path, *, skip_damaged: bool = False) -> t
         raise UserError(f"{out} is a folder. Give the name of a file that is not there yet.")
     if name.endswith(".parquet"):
         runs = load_runs(sources, skip_damaged=skip_damaged)
+        _check_any(runs.records, sources)
         make_folder(out.absolute().parent)
         write_campaign(runs, out)
         return len(runs.records), runs.problems
     collected = collect(sources, skip_damaged=skip_damaged, cache=False)
     everything = [*collected.records, *collected.trials]
+    _check_any(everything, sources)
     make_folder(out.absolute().parent)
     write_archive(everything, out)
     return len(everything), tuple(one for one in collected.problems if one.kind != "trial of a tuning")
+
+
+def _check_any(records: Sequence[Record], sources: Sequence[Path]) -> None:
+    if not records:
+        raise UserError(
+            f"Every run in {' and '.join(map(str, sources))} is damaged, so there is nothing to pack. The same command "
+            "without --skip-damaged says what is wrong."
+        )

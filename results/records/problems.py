@@ -41,7 +41,7 @@ def warnings(runs: pd.DataFrame, problems: Sequence[Problem]) -> list[str]:
     finished = runs[runs["state"] == RunState.DONE.value]
     return [
         *_unfinished(runs),
-        *_left_out(problems),
+        *left_out(problems),
         *_code(finished),
         *_versions(finished, "method", "method_version", "Versions of a method are separate rows"),
         *_versions(finished, "dataset", "dataset_version", "Versions of a data set are separate groups of rows"),
@@ -80,7 +80,8 @@ _LEFT_OUT = {
 }
 
 
-def _left_out(problems: Sequence[Problem]) -> Iterator[str]:
+def left_out(problems: Sequence[Problem]) -> Iterator[str]:
+    """Say in sentences what was left out, counted."""
     for kind, (noun, one, many) in _LEFT_OUT.items():
         names = [problem.folder for problem in problems if problem.kind == kind]
         if names:

@@ -3,18 +3,28 @@
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+)
 
 from augbench.bench.causes import Cause
-from augbench.bench.run_folder import DamagedError, RunFolder, RunState
+from augbench.bench.run_folder import DamagedError, RunState
 from augbench.bench.run_states import recorded
 from augbench.bench.spec import RunSpec, canonical_json
 from augbench.bench.tuning.cost import TuningCost
 from augbench.results.records.labels import same_run_key
 from augbench.results.records.outcomes import Outcomes, read_outcomes
-from augbench.results.records.stored import ADVICE, Stored, read_stored
+from augbench.results.records.stored import ADVICE, Stored
 
 # As `RunFolder.write_spec` writes it: between identity and seed runs of one kind do not differ
 _SPEC = re.compile(
@@ -28,18 +38,32 @@ class _Stored(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+Amount = Annotated[float, Field(ge=0)]
+HIGHEST = {"accuracy": 1.0, "brier": 2.0, "ece": 1.0, "ece_equal_mass": 1.0}
+"""Largest possible values of metrics; all metrics are at least 0."""
+
+
 class Summary(_Stored):
     """One metric of one run: mean over the repeats and their standard deviation, None for a single repeat."""
 
-    mean: float
-    sd: float | None = None
+    mean: Amount
+    sd: Amount | None = None
+
+
+def _possible(metrics: dict[str, Summary]) -> dict[str, Summary]:
+    """Refuse what no evaluation can have given; a little more than the highest value may come of rounding."""
+    for name, highest in HIGHEST.items():
+        if name in metrics and metrics[name].mean > highest + 1e-6:
+            raise ValueError(f"{name} cannot be more than {highest:g}")
+    return metrics
 
 
 class Probe(_Stored):
     """Accuracy in [0, 1] on the test images turned by each angle, in degrees; both (A,)."""
 
     degrees: tuple[float, ...]
-    accuracy: tuple[float, ...]
+    accuracy: tuple[Share, ...]
 
 
 class Code(_Stored):
@@ -81,17 +105,24 @@ class Result(_Stored):
     """
 
     identity: str
-    metrics: dict[int, dict[str, Summary]]
+    metrics: dict[NonNegativeInt, Annotated[dict[str, Summary], AfterValidator(_possible)]]
     rotation_probe: Probe
     learned: dict[str, float]
     learned_at_start: dict[str, float] = {}
-    seconds: dict[str, dict[str, float]]
-    image_passes: dict[str, int]
+    seconds: dict[str, dict[str, Amount]]
+    image_passes: dict[str, NonNegativeInt]
     code: Code = Code()
-    train_images: int
-    test_images: int
+    train_images: PositiveInt
+    test_images: PositiveInt
     planted: Planted | None = None
-    recovery: dict[str, float] = {}
+    recovery: dict[str, Amount] = {}
+
+    @field_validator("metrics")
+    @classmethod
+    def _without_draws(cls, metrics: dict[int, dict[str, Summary]]) -> dict[int, dict[str, Summary]]:
+        if "accuracy" not in metrics.get(0, {}):
+            raise ValueError("there is no accuracy without test-time draws")
+        return metrics
 
 
 class Plugin(_Stored):
@@ -225,14 +256,25 @@ class Record:
         Raises:
             DamagedError: If the predictions are damaged.
         """
+        if self.result is None:
+            return {}
         if self.stored.outcomes is not None:
-            return self.stored.outcomes()
-        if self.result is None or self.stored.folder is None:
+            return self._checked(self.stored.outcomes(), self.result)
+        if self.stored.folder is None:
             return {}
         try:
             return read_outcomes(self.stored.folder.predictions, self.spec.protocol.calibration_bins)
         except ValueError as error:
             raise self.stored.damaged_predictions(error) from None
+
+    def _checked(self, outcomes: Outcomes, result: Result) -> Outcomes:
+        """Check what was stored in place of predictions, as the predictions of a folder are checked."""
+        if 0 not in outcomes:
+            raise self.stored.damaged_predictions("it has no predictions without test-time draws")
+        images = {drawn.images for drawn in outcomes.values()}
+        if images != {result.test_images}:
+            raise self.stored.damaged_predictions(_other_images(max(images - {result.test_images}), result))
+        return outcomes
 
     @cached_property
     def epochs(self) -> tuple[Epoch, ...]:
@@ -264,7 +306,7 @@ class RecordReader:
             DamagedError: If a file is missing, truncated, foreign or of a newer protocol version.
         """
         kind, spec = self._spec(stored)
-        result = _parsed(Result, stored, "result.json", stored.result) if stored.result else None
+        result = _parsed(Result, stored, "result.json", stored.result) if stored.state is RunState.DONE else None
         if result is not None and result.identity != spec.identity:
             raise DamagedError(f"The result in {stored.place} is damaged: it belongs to another run. {ADVICE}")
         surroundings = stored.environment or b'{"attempts": []}'
@@ -287,15 +329,6 @@ class RecordReader:
             return kind, spec
         spec = kind.spec.with_seed(int(found[3]))
         return kind, spec if spec.identity == found[1].decode() else stored.read_spec()
-
-
-def read_record(folder: RunFolder) -> Record:
-    """Read a run folder.
-
-    Raises:
-        DamagedError: If a file is missing, truncated, foreign or of a newer protocol version.
-    """
-    return RecordReader().read(read_stored(folder))
 
 
 def _parsed(model: type[M], stored: Stored, name: str, text: bytes) -> M:
@@ -324,7 +357,11 @@ def _check_completeness(stored: Stored, spec: RunSpec, result: Result | None) ->
         )
     seen = stored.predictions
     if result is not None and seen is not None and seen.images != result.test_images:
-        raise stored.damaged_predictions(f"it holds {seen.images} images and the result speaks of {result.test_images}")
+        raise stored.damaged_predictions(_other_images(seen.images, result))
+
+
+def _other_images(images: int, result: Result) -> str:
+    return f"it holds {images} images and the result speaks of {result.test_images}"
 
 
 def _tuning(stored: Stored) -> TuningCost | None:

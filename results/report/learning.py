@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from augbench.bench.run_folder import RunState
-from augbench.results.figures.learned import OTHER, PROBABILITY, RANGE, range_maximum
+from augbench.results.figures.learned import NOT_LEARNED, OTHER, PROBABILITY, RANGE, as_drawn
 from augbench.results.figures.style import block_looks
 from augbench.results.frame import Runs
 from augbench.results.report.chart_data import Json
@@ -24,8 +24,6 @@ KINDS = (
     {"name": TRAINING, "label": "Training loss and accuracy", "in_percent": False},
 )
 
-_LIMITS = ["maximum_rotation", "maximum_log_scale", "maximum_shear"]
-
 
 def learned_data(runs: Runs) -> Json | None:
     """Lines over the epochs: mean, lowest and highest of the finished seeds; None if no run is finished.
@@ -41,7 +39,7 @@ def learned_data(runs: Runs) -> Json | None:
         _panel(str(comparison), str(label), str(kind), inside)
         for (comparison, label, kind), inside in lines.groupby(["comparison", "label", "kind"], sort=False)
     ]
-    looks = {name: look_data(look) for name, look in block_looks(lines["name"]).items()}
+    looks = {name: look_data(look) for name, look in block_looks(lines["block"]).items()}
     return {"kinds": kinds, "looks": looks, "panels": panels}
 
 
@@ -50,7 +48,8 @@ def thinned_means(runs: Runs) -> pd.DataFrame:
 
     Returns:
         A row for each `comparison`, `label`, `quantity` and kept `epoch`: `mean`, `low`, `high`, number of `seeds`,
-        and what it is: `kind` and `name`. Epochs that not every seed has are left out: a mean of some would jump.
+        and what it is: `kind` and `block`, as in the figure `learned`. Epochs that not every seed has are left out: a
+        mean of some would jump.
 
     Raises:
         UserError: If no run is finished.
@@ -60,14 +59,15 @@ def thinned_means(runs: Runs) -> pd.DataFrame:
     last = numbers.groupby("comparison", sort=False)["epoch"].max()
     kept = {(comparison, epoch) for comparison, most in last.items() for epoch in kept_epochs(int(most))}
     numbers = numbers[pd.MultiIndex.from_frame(numbers[["comparison", "epoch"]]).isin(kept)]
-    keys = ["comparison", "label", "quantity", "epoch"]
-    means = numbers.groupby(keys, sort=False)["value"].agg(["mean", "min", "max", "size"]).reset_index()
+    numbers = as_drawn(numbers, finished)
+    kinds = numbers["kind"].mask(numbers["quantity"].isin(NOT_LEARNED), TRAINING)
+    searched = set(finished.loc[finished["image_passes_search"] > 0, "folder"])
+    numbers = numbers.assign(kind=kinds)[(kinds == TRAINING) | ~numbers["folder"].isin(searched)]
+    keys = ["comparison", "label", "quantity", "kind", "block", "epoch"]
+    means = numbers.groupby(keys, sort=False)["drawn"].agg(["mean", "min", "max", "size"]).reset_index()
     means = means.rename(columns={"min": "low", "max": "high", "size": "seeds"})
     complete = means.groupby(["comparison", "label", "quantity"], sort=False)["seeds"].transform("max")
-    means = _with_kinds(means[means["seeds"] == complete])
-    searched = set(finished.loc[finished["image_passes_search"] > 0, "label"])
-    means = means[(means["kind"] == TRAINING) | ~means["label"].isin(searched)]
-    return _in_percent(means, finished)
+    return means[means["seeds"] == complete]
 
 
 def kept_epochs(last: int) -> list[int]:
@@ -75,35 +75,9 @@ def kept_epochs(last: int) -> list[int]:
     return sorted({round(epoch) for epoch in np.linspace(1, last, min(last, MOST_EPOCHS)).tolist()})
 
 
-def _with_kinds(means: pd.DataFrame) -> pd.DataFrame:
-    """Say of each quantity what kind of number it is, and what it is called within its kind."""
-    parts = means["quantity"].str.partition("/")
-    usual = parts[0].isin((PROBABILITY, RANGE)) & (parts[2] != "")
-    kind = parts[0].where(usual, OTHER).mask(means["quantity"].isin(("loss", "accuracy")), TRAINING)
-    return means.assign(kind=kind, name=parts[2].where(usual, means["quantity"]))
-
-
-def _in_percent(means: pd.DataFrame, finished: pd.DataFrame) -> pd.DataFrame:
-    """Turn probabilities into percent, and ranges into percent of the largest that the shared space has."""
-    limits = finished.drop_duplicates(["comparison", "label"]).set_index(["comparison", "label"])[_LIMITS]
-    wholes = {
-        (comparison, label, block): range_maximum(block, limits.loc[(comparison, label)])
-        for comparison, label, block in means.loc[means["kind"] == RANGE, ["comparison", "label", "name"]]
-        .drop_duplicates()
-        .itertuples(index=False)
-    }
-    keys = zip(means["comparison"], means["label"], means["name"], means["kind"], strict=True)
-    factors = [_factor(kind, wholes.get((comparison, label, name), 1.0)) for comparison, label, name, kind in keys]
-    return means.assign(**{column: means[column] * factors for column in ("mean", "low", "high")})
-
-
-def _factor(kind: str, whole: float) -> float:
-    return {PROBABILITY: 100.0, RANGE: 100.0 / whole}.get(kind, 1.0)
-
-
 def _panel(comparison: str, label: str, kind: str, inside: pd.DataFrame) -> Json:
     epochs = sorted({int(epoch) for epoch in inside["epoch"]})
-    lines = [_line(str(name), of_name, epochs) for name, of_name in inside.groupby("name", sort=False)]
+    lines = [_line(str(name), of_name, epochs) for name, of_name in inside.groupby("block", sort=False)]
     seeds = int(inside["seeds"].max())
     return {"comparison": comparison, "label": label, "kind": kind, "seeds": seeds, "epochs": epochs, "lines": lines}
 

@@ -65,7 +65,8 @@ def run_commands(runs: Runs) -> list[tuple[str, int]]:
 
 
 def result_commands(runs: Runs) -> list[str]:
-    """Commands that make tables, figures and a page like this one from the same records."""
+    """Commands that make tables and figures, where a run is finished, and a page like this one of the same records."""
     given = [word for source in runs.sources for word in ("--from", str(source))]
-    ends = (("tables", "tables"), ("figures", "figures"), ("report", "report.html"))
+    results = (("tables", "tables"), ("figures", "figures")) if RunState.DONE in runs.states else ()
+    ends = (*results, ("report", "report.html"))
     return [shlex.join(["augbench", command, *given, "--out", out]) for command, out in ends]

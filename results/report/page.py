@@ -26,6 +26,8 @@ from augbench.results.report.pictures import gallery
 from augbench.results.report.results_grids import results_grids
 from augbench.results.report.subject import definitions, headline_numbers, notes, subject_grids
 from augbench.results.tables import all_tables
+from augbench.results.tables.definitions import best_definition
+from augbench.results.tables.notes import run_notes
 
 TITLE = "Comparison of augmentation learners"
 STYLES = ("page", "tables", "charts", "print")
@@ -129,7 +131,8 @@ def _texts(runs: Runs) -> Json:
 
 def _tables(runs: Runs) -> list[Grid]:
     """Tables as `augbench tables` writes them; the comparison has all its numbers in those of the page already."""
-    files, said = all_tables(runs), {*notes(runs), *definitions(runs), *runs.warnings()}
+    files, finished = all_tables(runs), runs.finished()
+    said = {*run_notes(runs, finished), *definitions(runs), best_definition(finished)}
     return [grid_of(table, said) for name, tables in files.items() if name != "comparison" for table in tables]
 
 

@@ -12,6 +12,7 @@ from augbench.results.report.cost_grid import device_cells, device_columns, mean
 from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, text_cells
 from augbench.results.report.units import TimeUnit, time_unit
 from augbench.results.tables.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, score_cells
+from augbench.results.tables.definitions import best_definition
 from augbench.results.tables.table import NOTHING
 
 MEASURES = {
@@ -57,7 +58,8 @@ def _method_grid(runs: Runs, finished: pd.DataFrame, unit: TimeUnit) -> Grid:
         for number in draws
         for row in _family(runs, group, number, unit)
     )
-    return Grid("methods", "Methods: means over seeds", "rows of means", columns, rows, (_NOTE,))
+    notes = (_NOTE, best_definition(finished))
+    return Grid("methods", "Methods: means over seeds", "rows of means", columns, rows, notes)
 
 
 def _family(runs: Runs, group: pd.DataFrame, draws: int, unit: TimeUnit) -> Iterator[list[GridCell]]:

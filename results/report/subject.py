@@ -7,7 +7,7 @@ import pandas as pd
 from augbench.bench.run_folder import RunState
 from augbench.results.frame import Runs
 from augbench.results.report.grid import Grid, only_device, plain_grid
-from augbench.results.tables.definitions import accuracy_definition, best_definition, calibration_definition
+from augbench.results.tables.definitions import accuracy_definition, calibration_definition
 from augbench.results.tables.notes import run_notes
 
 TIMES = (
@@ -28,12 +28,11 @@ def headline_numbers(runs: Runs) -> list[tuple[str, int]]:
 
 
 def notes(runs: Runs) -> list[str]:
-    """Sentences that stand below the tables of these runs, without the warnings, which stand at the top."""
+    """Sentences that say how the numbers of these runs are to be read; all else of them is in tables of the page."""
     finished = runs.runs[runs.runs["state"] == RunState.DONE.value]
     if finished.empty:
         return []
-    warnings = set(runs.warnings())
-    return [note for note in run_notes(runs, finished) if note not in warnings]
+    return list(run_notes(runs, finished, alone=False))
 
 
 def definitions(runs: Runs) -> list[str]:
@@ -43,7 +42,7 @@ def definitions(runs: Runs) -> list[str]:
         return []
     draws = sorted({int(number) for number in runs.scores["draws"]} - {0})
     measures = (accuracy_definition(finished, draws), calibration_definition(finished, equal_mass=True))
-    return [*measures, TIMES, best_definition(finished)]
+    return [*measures, TIMES]
 
 
 def subject_grids(runs: Runs) -> list[Grid]:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from augbench.results.frame import Runs
 from augbench.results.records.labels import method_rank
-from augbench.results.tables.cells import accuracy_digits, asked_seeds, only, score_cells, scores_of
+from augbench.results.tables.cells import accuracy_digits, asked_seeds, by_comparison, score_cells, scores_of
 from augbench.results.tables.comparison import device_of, row_of, with_draws
 from augbench.results.tables.definitions import accuracy_definition, best_definition, calibration_definition
 from augbench.results.tables.hours import HOURS_DEFINITION, hours_rows
@@ -162,9 +162,10 @@ def _table(
     methods = chosen[["method", "label"]].drop_duplicates().itertuples(index=False, name=None)
     in_order = sorted(methods, key=lambda pair: (method_rank(pair[0]), pair[1]))
     measured = [
-        (group, measure, _placed(cells, group))
-        for _, group in chosen.groupby("comparison", sort=False)
-        for measure, cells in measures(only(runs, group), group)
+        (group, measure, _placed(cells, devices))
+        for here, group in by_comparison(runs, chosen)
+        for devices in [_devices(group)]
+        for measure, cells in measures(here, group)
     ]
     present = {label for _, _, cells in measured for label in cells}
     labels = [label for label in dict.fromkeys(label for _, label in in_order) if label in present]
@@ -177,7 +178,10 @@ def _table(
     return Table(name, title, run_notes(runs, chosen), tuple(definitions), columns, tuple(rows), "Measure")
 
 
-def _placed(cells: Mapping[str, Cell], group: pd.DataFrame) -> dict[str, Cell]:
+def _devices(group: pd.DataFrame) -> dict[str, str]:
+    return {str(label): device_of(inside) for label, inside in group.groupby("label")}
+
+
+def _placed(cells: Mapping[str, Cell], devices: Mapping[str, str]) -> dict[str, Cell]:
     """Name the device of each cell, which the row cannot do, and leave empty ones out."""
-    devices = {str(label): device_of(inside) for label, inside in group.groupby("label")}
     return {label: replace(cell, device=cell.device or devices[label]) for label, cell in cells.items() if cell.count}

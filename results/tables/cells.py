@@ -1,7 +1,7 @@
 """Cells of measured numbers: the average over seeds, n of N, and which are the best of their comparison."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pandas as pd
@@ -30,9 +30,20 @@ def is_trial(group: pd.DataFrame) -> bool:
     return bool((group["epochs"] == 1).all())
 
 
-def only(runs: Runs, group: pd.DataFrame) -> Runs:
-    """Leave out all scores but those of some runs, so that what is looked up often is found soon."""
-    return replace(runs, scores=runs.scores[runs.scores["folder"].isin(group["folder"])])
+def by_comparison(runs: Runs, chosen: pd.DataFrame) -> Iterator[tuple[Runs, pd.DataFrame]]:
+    """Split some runs by what they are compared with, so that what is looked up often is found soon.
+
+    Args:
+        runs: All runs.
+        chosen: Rows of `runs.runs`.
+
+    Yields:
+        For each comparison the runs with nothing but its rows and scores, and these rows.
+    """
+    scores = runs.scores[runs.scores["folder"].isin(chosen["folder"])]
+    parts = dict(list(scores.groupby("comparison")))
+    for name, group in chosen.groupby("comparison", sort=False):
+        yield replace(runs, runs=group, scores=parts.get(name, scores.iloc[:0])), group
 
 
 def scores_of(runs: Runs, group: pd.DataFrame, metric: str, draws: int, column: str = "value") -> pd.DataFrame:
@@ -50,8 +61,7 @@ def scores_of(runs: Runs, group: pd.DataFrame, metric: str, draws: int, column: 
     """
     scores = runs.scores
     chosen = scores[(scores["metric"] == metric) & (scores["draws"] == draws) & scores["folder"].isin(group["folder"])]
-    values = group[["folder", "label", "seed"]].merge(chosen[["folder", column]], on="folder")
-    return values.rename(columns={column: "value"})[["label", "seed", "value"]]
+    return chosen[["label", "seed", column]].rename(columns={column: "value"})
 
 
 def score_cells(
@@ -72,25 +82,12 @@ def score_cells(
     """
     values = scores_of(runs, group, metric, draws)
     factor, digits = (100, accuracy_digits(group)) if metric == "accuracy" else (1, SCORE_DIGITS)
+    asked = asked_seeds(group)
     cells = {
-        str(label): mean_cell(of_label["value"], factor, digits + finer).of(asked_seeds(group))
+        str(label): mean_cell(of_label["value"], factor, digits + finer).of(asked)
         for label, of_label in values.groupby("label", sort=False)
     }
-    if not mark or is_trial(group):
+    if not mark or is_trial(group) or values.empty:
         return cells
-    return mark_best(cells, values, group, higher=metric not in LOWER_IS_BETTER)
-
-
-def mark_best(cells: Mapping[str, Cell], values: pd.DataFrame, group: pd.DataFrame, *, higher: bool) -> dict[str, Cell]:
-    """Mark the best method, and those that are not significantly worse.
-
-    Args:
-        cells: By label.
-        values: The numbers behind them: columns `label`, `seed` and `value`.
-        group: Runs of the comparison.
-        higher: Whether higher is better.
-    """
-    if values.empty:
-        return dict(cells)
-    best = best_methods(values, higher_is_better=higher, asked=asked_seeds(group), level=LEVEL)
+    best = best_methods(values, higher_is_better=metric not in LOWER_IS_BETTER, asked=asked, level=LEVEL)
     return {label: replace(cell, best=label in best.together) for label, cell in cells.items()}

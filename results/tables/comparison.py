@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from augbench.results.frame import Runs
-from augbench.results.tables.cells import asked_seeds, only, score_cells
+from augbench.results.tables.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.tables.costs import (
     TUNING_COLUMNS,
     passes_cell,
@@ -42,8 +42,7 @@ def comparison_table(runs: Runs) -> Table:
     finished = runs.finished()
     columns = _columns(sorted(int(draws) for draws in runs.scores["draws"].unique()), finished)
     rows: list[Row] = []
-    for _, group in finished.groupby("comparison", sort=False):
-        here = only(runs, group)
+    for here, group in by_comparison(runs, finished):
         scores = {
             column: score_cells(here, group, column.metric, column.draws)
             for column in columns

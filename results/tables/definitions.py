@@ -10,16 +10,23 @@ from augbench.results.tables.table import NOTHING
 LEVEL = 0.05
 """Significance level of what is bold together with the best."""
 
+FEW_SEEDS = 5
+"""With so many or fewer the test finds large differences only, so that bold is no praise."""
+
 
 def best_definition(finished: pd.DataFrame) -> str:
-    """Say what is bold."""
-    few = int(finished["asked"].min()) < LEAST_SEEDS
-    untested = f"Fewer than {LEAST_SEEDS} seeds are not tested: there the best mean alone is bold." if few else ""
-    return (
+    """Say what is bold, and what that is worth with so few seeds."""
+    seeds = finished["asked"]
+    sentences = [
         "Bold: the best mean (highest accuracy, lowest NLL, Brier score and ECE) among the methods with all seeds, and "
-        "every method that is not significantly worse: paired t-test over seeds, corrected after Holm, level "
-        f"{LEVEL:g}, on these test images. {untested}"
-    ).strip()
+        "every method that is not significantly worse: paired t-test over seeds, corrected after Holm for all tests "
+        f"against the best, level {LEVEL:g}, on these test images."
+    ]
+    if seeds.between(LEAST_SEEDS, FEW_SEEDS).any():
+        sentences.append("With so few seeds much is bold because little is known, not because it is as good.")
+    if seeds.min() < LEAST_SEEDS:
+        sentences.append(f"Fewer than {LEAST_SEEDS} seeds are not tested: there the best mean alone is bold.")
+    return " ".join(sentences)
 
 
 def accuracy_definition(finished: pd.DataFrame, draws: Sequence[int]) -> str:

@@ -9,8 +9,8 @@ import pandas as pd
 from augbench.results.frame import Runs
 from augbench.results.statistics.bootstrap import Floats, Interval, Weights, mean_intervals
 from augbench.results.statistics.improvement import Improvement, probability_of_improvement
-from augbench.results.statistics.paired import best_methods, holm, paired_differences, paired_p_value
-from augbench.results.tables.cells import accuracy_digits, asked_seeds, is_trial, scores_of
+from augbench.results.statistics.paired import best_methods, by_seed, holm, paired_differences, paired_p_value
+from augbench.results.tables.cells import accuracy_digits, asked_seeds, by_comparison, is_trial, scores_of
 from augbench.results.tables.comparison import row_of, with_draws
 from augbench.results.tables.definitions import LEVEL
 from augbench.results.tables.notes import MOST_NAMED, run_notes
@@ -36,7 +36,8 @@ DEFINITIONS = (
     "differences to it look larger than they are.",
     "P(better): share of pairs of runs in which the method's accuracy is the higher one, ties counted as half. In "
     "brackets: 95 % bootstrap interval over the runs; none where all pairs turn out alike, as happens with few runs.",
-    f"Bold: p is at most {LEVEL:g}, with all seeds that were asked for. (k/N): both have only k of these N seeds.",
+    f"Bold: significantly better or worse, p at most {LEVEL:g}, with all seeds that were asked for. (k/N): both have "
+    "only k of these N seeds.",
 )
 
 
@@ -89,8 +90,8 @@ def differences_table(runs: Runs) -> Table:
     finished = runs.finished()
     rows: list[Row] = []
     found: list[Difference] = []
-    for group in _comparable(runs):
-        of_group = find_differences(runs, group)
+    for here, group in _comparable(runs):
+        of_group = find_differences(here, group)
         found += of_group
         for difference in of_group:
             inside = group[group["label"] == difference.label]
@@ -102,11 +103,11 @@ def differences_table(runs: Runs) -> Table:
     return Table("differences", "Differences from a reference", notes, DEFINITIONS, COLUMNS, tuple(rows), data=data)
 
 
-def _comparable(runs: Runs) -> Iterator[pd.DataFrame]:
+def _comparable(runs: Runs) -> Iterator[tuple[Runs, pd.DataFrame]]:
     """Finished runs of each comparison in which there is something to compare."""
-    for _, group in runs.finished().groupby("comparison", sort=False):
+    for here, group in by_comparison(runs, runs.finished()):
         if group["label"].nunique() > 1 and not is_trial(group):
-            yield group
+            yield here, group
 
 
 def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
@@ -131,9 +132,10 @@ def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
         for draws, accuracies in by_draws.items()
         if (accuracies["label"] == label).any() and (label, draws) != (reference, 0)
     ]
-    named = [frame.assign(label=frame["label"] + with_draws(draws)) for draws, frame in by_draws.items()]
+    named = pd.concat(frame.assign(label=frame["label"] + with_draws(draws)) for draws, frame in by_draws.items())
     intervals = _intervals(runs, group, reference, entries)
-    found = [_difference(pd.concat(named), group, reference, entry, intervals.get(entry)) for entry in entries]
+    wide = by_seed(named)
+    found = [_difference(wide, group, reference, entry, intervals.get(entry)) for entry in entries]
     adjusted = holm([difference.p_value for difference in found])
     return [replace(one, p_adjusted=p_value) for one, p_value in zip(found, adjusted, strict=True)]
 
@@ -147,17 +149,17 @@ def _reference(group: pd.DataFrame, accuracies: pd.DataFrame) -> str | None:
 
 
 def _difference(
-    accuracies: pd.DataFrame,
+    wide: pd.DataFrame,
     group: pd.DataFrame,
     reference: str,
     entry: tuple[str, int],
     interval: Interval | None,
 ) -> Difference:
     label, draws = entry
-    by_seed = paired_differences(accuracies, label + with_draws(draws), reference)
-    estimate = float(by_seed.mean()) if len(by_seed) else None
-    p_value = paired_p_value(by_seed)
-    problems = list(_problems(by_seed, p_value, reference, interval))
+    over_seeds = paired_differences(wide, label + with_draws(draws), reference)
+    estimate = float(over_seeds.mean()) if len(over_seeds) else None
+    p_value = paired_p_value(over_seeds)
+    problems = list(_problems(over_seeds, p_value, reference, interval))
     if interval is not None and (estimate is None or abs(interval.estimate - estimate) > MISMATCH):
         interval, problems = None, [*problems, "no interval where predictions and recorded accuracies do not agree"]
     return Difference(
@@ -165,38 +167,34 @@ def _difference(
         label=label,
         draws=draws,
         reference=reference,
-        seeds=len(by_seed),
+        seeds=len(over_seeds),
         asked=asked_seeds(group),
         estimate=estimate,
         interval=interval,
         p_value=p_value,
         p_adjusted=None,
-        improvement=_improvement(accuracies, by_seed.index, label + with_draws(draws), reference),
+        improvement=_improvement(wide.loc[over_seeds.index], label + with_draws(draws), reference),
         problems=tuple(problems),
     )
 
 
 def _problems(
-    by_seed: "pd.Series[float]", p_value: float | None, reference: str, interval: Interval | None
+    over_seeds: "pd.Series[float]", p_value: float | None, reference: str, interval: Interval | None
 ) -> Iterator[str]:
     """Say why there is no interval or no test."""
-    if len(by_seed) == 0:
+    if len(over_seeds) == 0:
         yield f"no seed in common with {reference}"
-    elif len(by_seed) == 1:
+    elif len(over_seeds) == 1:
         yield f"a single seed in common with {reference}"
     elif p_value is None:
         yield f"no test where the difference to {reference} is the same with every seed"
-    if interval is None and len(by_seed) > 1:
+    if interval is None and len(over_seeds) > 1:
         yield "no interval without the predictions for each test image"
 
 
-def _improvement(accuracies: pd.DataFrame, seeds: "pd.Index[int]", label: str, reference: str) -> Improvement | None:
-    """Probability of improvement over the seeds that both have."""
-    if seeds.empty:
-        return None
-    common = accuracies[accuracies["seed"].isin(seeds)]
-    first, second = (common.loc[common["label"] == name, "value"] for name in (label, reference))
-    return probability_of_improvement({"": first}, {"": second})
+def _improvement(common: pd.DataFrame, label: str, reference: str) -> Improvement | None:
+    """Probability of improvement over the seeds that both have, which are the rows."""
+    return None if common.empty else probability_of_improvement({"": common[label]}, {"": common[reference]})
 
 
 def _intervals(

@@ -12,7 +12,8 @@ from augbench.results.tables.table import Cell, Column, mean_cell, signed
 HOURS_DEFINITION = (
     "Hours, or minutes where they are few: search and training of one run, wall clock, without compilation, evaluation "
     "and tuning; GPU-hours where the device is a GPU. Extra: those beyond none's with the same seed, data, network, "
-    "budget and device. Runs that went on on another device are not counted."
+    "budget and device. (k/N): only k of the N seeds were run on that one device from start to end and, for "
+    "extra, those of none too."
 )
 MINUTES_UP_TO = 0.5  # hours
 Hours = dict[str, "pd.Series[float]"]

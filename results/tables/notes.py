@@ -16,12 +16,13 @@ SHORT = "(k/N): only k of the N seeds that were asked for are finished; such a n
 CHECKSUM = re.compile("=#[0-9a-f]{8}")  # as `brief` writes a long setting
 
 
-def run_notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
+def run_notes(runs: Runs, finished: pd.DataFrame, *, alone: bool = True) -> tuple[str, ...]:
     """Say what a reader must know of these runs.
 
     Args:
         runs: All runs.
         finished: Those in the table.
+        alone: Whether nothing else describes the data sets, the settings, what is missing and what is mixed.
     """
     groups = [(str(name), group) for name, group in finished.groupby("comparison", sort=False)]
     counts = {int(asked) for asked in finished["asked"]}
@@ -29,14 +30,13 @@ def run_notes(runs: Runs, finished: pd.DataFrame) -> tuple[str, ...]:
     short = bool((by_method["seed"].nunique() < by_method["asked"].max()).any())
     return (
         *_trials(groups),
-        *_descriptions(groups),
+        *(_descriptions(groups) if alone else []),
         *_deviation(counts),
         *([SHORT] if short else []),
-        *_settings(finished),
+        *(_settings(finished) if alone else []),
         *tuning_notes(finished),
         *_checksums(finished),
-        *_missing(runs),
-        *runs.warnings(),
+        *([*_missing(runs), *runs.warnings()] if alone else []),
     )
 
 

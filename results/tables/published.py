@@ -11,7 +11,7 @@ import pandas as pd
 
 from augbench.results.frame import Runs
 from augbench.results.published import load_published
-from augbench.results.tables.cells import asked_seeds, score_cells
+from augbench.results.tables.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.tables.comparison import device_of, row_of, with_draws
 from augbench.results.tables.definitions import accuracy_definition, calibration_definition
 from augbench.results.tables.hours import extra_hours, hours_by_label
@@ -28,6 +28,7 @@ HEADINGS = {
     "extra_gpu_hours": "extra GPU-hours",
 }
 HOURS = ("gpu_hours", "extra_gpu_hours")
+BINNED = ("ece", "ece_equal_mass")
 PUBLISHED_BINS = 15  # of the calibration error in all sources
 COLUMNS = (
     Column("Ours", "ours", None, ""),
@@ -61,16 +62,16 @@ def published_tables(runs: Runs, files: Sequence[Path] = ()) -> list[Table]:
         UserError: If no run is finished or a file is damaged.
     """
     finished, published = runs.finished(), load_published(files)
-    groups = {str(name): group for name, group in finished.groupby("comparison", sort=False)}
-    pairs = {name: _pairs(runs, group, _about(published, group)) for name, group in groups.items()}
+    parts = {str(group["comparison"].iloc[0]): (here, group) for here, group in by_comparison(runs, finished)}
+    pairs = {name: _pairs(*part, _about(published, part[1])) for name, part in parts.items()}
     shown = finished[finished["comparison"].isin([name for name, found in pairs.items() if found])]
     if shown.empty:
         return []
     sources = _number_sources([pair for found in pairs.values() for pair in found])
     rows, lines = [], []
     for name, found in pairs.items():
-        rows += [_row(groups[name], pair, sources) for pair in found]
-        lines += [line for pair in found for line in _lines(groups[name], pair)]
+        rows += [_row(parts[name][1], pair, sources) for pair in found]
+        lines += [line for pair in found for line in _lines(parts[name][1], pair)]
     notes = (*run_notes(runs, shown), *_legend(sources), *_alone(published, shown))
     title = "Our numbers beside published ones"
     definitions = _definitions(shown, [pair.measure for found in pairs.values() for pair in found])
@@ -95,7 +96,7 @@ def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pa
         of_method = published[published["method"] == inside["method"].iloc[0]]
         for (metric, draws), numbers in of_method.groupby(["metric", "draws"], sort=False, dropna=False):
             draws = None if pd.isna(draws) else int(draws)
-            ours = _ours(runs, group, str(label), metric, draws).of(asked_seeds(group))
+            ours = _ours(runs, group, str(label), metric, draws)
             unit = " (%)" if metric == "accuracy" else ""
             heading = f"{HEADINGS.get(metric, metric)}{with_draws(draws or 0)}{unit}"
             measure = Column(heading, metric, draws, "")
@@ -112,12 +113,12 @@ def _ours(runs: Runs, group: pd.DataFrame, label: str, metric: str, draws: int |
         if not inside["on_gpu"].eq(True).all() or inside["device"].nunique() > 1 or timed.empty:
             return Cell(NOTHING)
         hours = hours_by_label(timed) if metric == "gpu_hours" else extra_hours(timed)
-        return mean_cell(hours.get(label, pd.Series(dtype=float)), 1, 2)
-    if metric == "ece" and set(inside["calibration_bins"]) != {PUBLISHED_BINS}:
+        return mean_cell(hours.get(label, pd.Series(dtype=float)), 1, 2).of(asked_seeds(group))
+    if metric in BINNED and set(inside["calibration_bins"]) != {PUBLISHED_BINS}:
         return Cell(NOTHING)
     if "/" in metric:
         learned = runs.learned[runs.learned["folder"].isin(inside["folder"]) & (runs.learned["quantity"] == metric)]
-        return mean_cell(learned["value"].astype(float), 1, 2)
+        return mean_cell(learned["value"].astype(float), 1, 2).of(asked_seeds(group))
     return score_cells(runs, inside, metric, draws or 0, mark=False).get(label, Cell(NOTHING))
 
 
@@ -209,7 +210,8 @@ def _definitions(shown: pd.DataFrame, measures: Sequence[Column]) -> tuple[str, 
     draws = sorted({measure.draws for measure in measures if measure.draws})
     return (
         "Published numbers are in none of our means, ranks and tests. Budgets, software and hardware differ from those "
-        f"of the sources, so that hours have no difference ({NOTHING}), and no difference is a test.",
+        f"of the sources, so that hours have no difference ({NOTHING}), and no difference is a test. Differences of "
+        "accuracies are in percentage points.",
         *([accuracy_definition(shown, draws)] if "accuracy" in metrics else []),
         *([calibration_definition(shown)] if metrics & {"nll", "brier", "ece"} else []),
     )

@@ -7,7 +7,7 @@ import pandas as pd
 
 from augbench.bench.law import COORDINATES
 from augbench.results.frame import Runs
-from augbench.results.tables.cells import accuracy_digits, asked_seeds, scores_of
+from augbench.results.tables.cells import accuracy_digits, asked_seeds
 from augbench.results.tables.comparison import (
     OF_THE_MAXIMUM,
     RECOVERY_COLUMNS,
@@ -18,6 +18,7 @@ from augbench.results.tables.comparison import (
 from augbench.results.tables.notes import run_notes
 from augbench.results.tables.table import NOTHING, Cell, Column, Row, Table, mean_cell
 
+DISTANCE, PLANTED = "recovery_distance/", "planted/"
 ACCURACY = Column("Accuracy (%)", "accuracy", 0, "share")
 LAWS = (
     "Laws: a block changes every image, by an amount uniform in the range that is given (scales: log factors); "
@@ -43,7 +44,7 @@ def recovery_table(runs: Runs) -> Table:
     for _, group in planted.groupby("comparison", sort=False):
         for _, inside in group.groupby("label", sort=False):
             by_law = {law: runs_of_law for law, runs_of_law in inside.groupby("law")}
-            cells = tuple(_summary_cell(runs, by_law[law]) if law in by_law else Cell(NOTHING) for law in laws)
+            cells = tuple(_summary_cell(by_law[law]) if law in by_law else Cell(NOTHING) for law in laws)
             rows.append(_row(inside, cells, str(inside["comparison"].iloc[0])))
     definitions = (
         "Cells: accuracy in % after the last epoch, without test-time draws; recovery error, planted / all.",
@@ -57,14 +58,14 @@ def recovery_table(runs: Runs) -> Table:
 def coordinate_table(runs: Runs) -> Table:
     """Compare learners on each planted law coordinate by coordinate, those that the law changes in bold."""
     planted = _planted(runs)
-    coordinates = tuple(Column(name, f"recovery_distance/{name}", None, OF_THE_MAXIMUM) for name in COORDINATES)
+    coordinates = tuple(Column(name, f"{DISTANCE}{name}", None, OF_THE_MAXIMUM) for name in COORDINATES)
     columns = (ACCURACY, *(replace(column, rank=0) for column in RECOVERY_COLUMNS), *coordinates)
     rows = []
     for comparison, group in planted.groupby("comparison", sort=False):
         for law in sorted(set(group["law"]), key=_natural_order):
             of_law = group[group["law"] == law]
             for _, inside in of_law.groupby("label", sort=False):
-                cells = tuple(_detail_cell(runs, inside, column) for column in columns)
+                cells = tuple(_detail_cell(inside, column) for column in columns)
                 rows.append(_row(inside, cells, f"{comparison}: {law}"))
     definitions = (RECOVERY_DEFINITION, "Bold: the coordinates that the planted law changes.", LAWS)
     title = "Planted symmetries by coordinate"
@@ -72,10 +73,28 @@ def coordinate_table(runs: Runs) -> Table:
 
 
 def _planted(runs: Runs) -> pd.DataFrame:
-    """Finished runs on planted data, named and grouped across laws."""
+    """Finished runs on planted data, named and grouped across laws, with every number that the tables show.
+
+    Returns:
+        The columns of `runs.runs`, `accuracy`, and for each coordinate `recovery_distance/<coordinate>` (NaN where
+        nothing is known) and `planted/<coordinate>`, whether the law changes it.
+    """
     finished = runs.finished()
     planted = finished[finished["law"].notna()]
-    return planted.assign(comparison=planted["law_comparison"], label=planted["law_label"])
+    distances, changed = (
+        runs.recovery.pivot(index="folder", columns="coordinate", values=values).reindex(columns=COORDINATES)
+        for values in ("distance", "planted")
+    )
+    scores = runs.scores
+    accuracies = scores[(scores["metric"] == "accuracy") & (scores["draws"] == 0)].set_index("folder")["value"]
+    named = planted.assign(comparison=planted["law_comparison"], label=planted["law_label"]).set_index("folder")
+    return named.join(
+        [
+            accuracies.rename("accuracy"),
+            distances.astype(float).add_prefix(DISTANCE),
+            changed.eq(True).add_prefix(PLANTED),
+        ]
+    ).reset_index()
 
 
 def _natural_order(law: str) -> tuple[bool, list[str | float]]:
@@ -97,28 +116,18 @@ def _row(inside: pd.DataFrame, cells: tuple[Cell, ...], comparison: str) -> Row:
     return replace(row, cells=tuple(named))
 
 
-def _accuracy(runs: Runs, inside: pd.DataFrame) -> Cell:
-    return mean_cell(scores_of(runs, inside, "accuracy", 0)["value"], 100, accuracy_digits(inside))
+def _mean(inside: pd.DataFrame, metric: str) -> Cell:
+    factor, digits = (100, accuracy_digits(inside)) if metric == ACCURACY.metric else (1, RECOVERY_DIGITS)
+    return mean_cell(inside[metric].dropna().astype(float), factor, digits)
 
 
-def _errors(inside: pd.DataFrame, metric: str) -> Cell:
-    return mean_cell(inside[metric].dropna().astype(float), 1, RECOVERY_DIGITS)
-
-
-def _summary_cell(runs: Runs, inside: pd.DataFrame) -> Cell:
-    accuracy = _accuracy(runs, inside)
-    errors = " / ".join(_errors(inside, column.metric).text for column in RECOVERY_COLUMNS)
+def _summary_cell(inside: pd.DataFrame) -> Cell:
+    accuracy = _mean(inside, ACCURACY.metric)
+    errors = " / ".join(_mean(inside, column.metric).text for column in RECOVERY_COLUMNS)
     return Cell(f"{accuracy.text} %; {errors}", count=accuracy.count).of(asked_seeds(inside))
 
 
-def _detail_cell(runs: Runs, inside: pd.DataFrame, column: Column) -> Cell:
-    if column == ACCURACY:
-        cell = _accuracy(runs, inside)
-    elif column.metric in {error.metric for error in RECOVERY_COLUMNS}:
-        cell = _errors(inside, column.metric)
-    else:
-        here = runs.recovery["folder"].isin(inside["folder"]) & (runs.recovery["coordinate"] == column.heading)
-        distances = runs.recovery[here]
-        cell = mean_cell(distances["distance"].astype(float), 1, RECOVERY_DIGITS)
-        cell = replace(cell, best=bool(distances["planted"].any()))
-    return cell.of(asked_seeds(inside))
+def _detail_cell(inside: pd.DataFrame, column: Column) -> Cell:
+    changed = f"{PLANTED}{column.heading}"
+    best = changed in inside and bool(inside[changed].eq(True).any())
+    return replace(_mean(inside, column.metric), best=best).of(asked_seeds(inside))

@@ -20,7 +20,8 @@ from augbench.bench.spec import RunSpec, dataset_component
 from augbench.bench.stopping import StopSignal
 from augbench.bench.training import Trainer, new_trainer
 from augbench.bench.worker import execute, load_dataset
-from augbench.results.records.record import Planted, read_record
+from augbench.results.records.record import Planted, RecordReader
+from augbench.results.records.stored import read_stored
 
 pytestmark = pytest.mark.usefixtures("few_digits")
 
@@ -259,7 +260,7 @@ def test_what_was_planted_is_compared_with_what_was_learned(
     first, again = (make_folder(planted(make_spec(method), rotation=90.0, flip=0.5)) for _ in range(2))
     for folder in (first, again):
         assert execute(folder, placement, stop) is RunState.DONE
-    result = read_record(first).result
+    result = RecordReader().read(read_stored(first)).result
     assert result is not None
     assert result.planted == Planted(law="rotation ±90° + flip", coordinates=("turn", "flip"))
     assert tuple(result.recovery) == COORDINATES
@@ -295,7 +296,7 @@ def test_nothing_is_compared_where_nothing_was_planted(
     result = folder.read_result()
     assert result is not None
     assert not {"planted", "recovery"} & set(result)
-    record = read_record(folder).result
+    record = RecordReader().read(read_stored(folder)).result
     assert record is not None
     assert record.planted is None
     assert record.recovery == {}

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from augbench.bench.errors import UserError
+from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import DamagedError, RunFolder
 from augbench.results.frame import load_runs
 from augbench.results.records import archives
@@ -88,9 +90,8 @@ def test_a_foreign_folder_in_an_archive_is_said(tmp_path: Path, write_run: Write
     (tmp_path / "mine" / "runs" / "holiday" / "beach.jpg").touch()
     with tarfile.open(tmp_path / "mine.tgz", "w:gz") as archive:
         archive.add(tmp_path / "mine" / "runs", "runs")
-    with pytest.raises(DamagedError, match=r"holiday in .*mine\.tgz"):
-        load_runs(tmp_path / "mine.tgz")
-    assert len(load_runs(tmp_path / "mine.tgz", skip_damaged=True).damaged) == 1
+    (problem,) = load_runs(tmp_path / "mine.tgz").problems
+    assert problem.kind == "foreign" and re.search(r"holiday in .*mine\.tgz is no run folder", problem.text)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +168,11 @@ def test_a_campaign_is_a_table_for_everyone(campaign: Path) -> None:
     assert "source" not in table, "which is a path of whoever packed it"
 
 
+def replace_column(path: Path, column: str, values: pa.Array) -> None:
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(table.column_names.index(column), column, values), path)
+
+
 def change_metadata(path: Path, content: bytes | None) -> None:
     table = pq.read_table(path)
     metadata = {key: value for key, value in table.schema.metadata.items() if key != METADATA}
@@ -217,18 +223,74 @@ def test_a_parquet_without_a_column(campaign: Path, column: str) -> None:
     ],
 )
 def test_a_parquet_with_wrong_values(campaign: Path, column: str, values: pa.Array) -> None:
-    table = pq.read_table(campaign)
-    pq.write_table(table.set_column(table.column_names.index(column), column, values), campaign)
+    replace_column(campaign, column, values)
     with pytest.raises(UserError, match=r"campaign\.parquet"):
         _ = load_runs(campaign).reliability
 
 
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("predictions_images", pa.array([-4, 4])),
+        ("predictions_repeats", pa.array([[-1], [1]])),
+        ("predictions_draws", pa.array([[-1], [0]])),
+        ("predictions_draws", pa.array([["none"], ["none"]])),
+        ("predictions_bin_count", pa.array([[[3]], [[4]]])),
+        ("predictions_bin_count", pa.array([[[None] * 15]] * 2, pa.list_(pa.list_(pa.int64())))),
+        ("predictions_bin_confidence", pa.array([[[0.5]], [[0.5]]])),
+    ],
+)
+def test_a_parquet_that_contradicts_itself(campaign: Path, column: str, values: pa.Array) -> None:
+    replace_column(campaign, column, values)
+    with pytest.raises(UserError, match=r"campaign\.parquet is damaged"):
+        _ = load_runs(campaign).reliability
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("record_result", pa.nulls(2, pa.large_string()), r"result\.json in .* is truncated"),
+        ("predictions_draws", pa.nulls(2, pa.list_(pa.int64())), "no predictions without test-time draws"),
+        ("predictions_draws", pa.array([[5], [5]]), "no predictions without test-time draws"),
+        ("record_result", '"test_images": 5', "holds 4 images and the result speaks of 5"),
+    ],
+)
+def test_finished_runs_in_a_parquet_are_whole(campaign: Path, column: str, values: pa.Array | str, words: str) -> None:
+    if isinstance(values, str):
+        texts = pq.read_table(campaign)[column].to_pylist()
+        values = pa.array([text.replace('"test_images": 4', values) for text in texts], pa.large_string())
+    replace_column(campaign, column, values)
+    with pytest.raises(DamagedError, match=words):
+        _ = load_runs(campaign).reliability
+
+
+def test_a_result_of_a_run_that_is_not_done_is_none(campaign: Path) -> None:
+    replace_column(campaign, "record_state", pa.array(["done", "killed"]))
+    runs = load_runs(campaign)
+    assert runs.scores["seed"].unique().tolist() == [0] and runs.reliability["seed"].unique().tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    "problem", ['{"kind": "odd", "text": "", "folder": ""}', '{"kind": "damaged", "text": [1], "folder": ""}']
+)
+def test_problems_in_a_parquet_are_checked(campaign: Path, problem: str) -> None:
+    change_metadata(campaign, f'{{"format": 1, "augbench": "1", "problems": [{problem}]}}'.encode())
+    with pytest.raises(UserError, match=r"campaign\.parquet is damaged"):
+        load_runs(campaign)
+
+
+def test_what_was_left_out_is_told_without_the_folders_of_whoever_packed(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", root=tmp_path / "out")
+    (write_run("none", seed=1, root=tmp_path / "out").path / "result.json").write_text("{")
+    pack([tmp_path / "out"], tmp_path / "a.parquet", skip_damaged=True)
+    (text,) = load_runs(tmp_path / "a.parquet").damaged
+    assert "out/runs/none_mnist5k_tiny_seed1" in text and str(tmp_path) not in text
+
+
 def test_records_in_a_parquet_are_checked_as_those_in_folders(campaign: Path) -> None:
-    table = pq.read_table(campaign)
-    texts = table["record_result"].to_pylist()
+    texts = pq.read_table(campaign)["record_result"].to_pylist()
     changed = pa.array([texts[0].replace('"mean": 0.9', '"mean": "high"'), texts[1]], pa.large_string())
-    index = table.column_names.index("record_result")
-    pq.write_table(table.set_column(index, "record_result", changed), campaign)
+    replace_column(campaign, "record_result", changed)
     with pytest.raises(DamagedError, match=r"seed0.* in .*campaign\.parquet .*metrics\.0\.accuracy\.mean"):
         load_runs(campaign)
     assert load_runs(campaign, skip_damaged=True).runs["seed"].tolist() == [1]
@@ -252,6 +314,14 @@ def test_no_archive_is_made_of_a_campaign(campaign: Path) -> None:
     assert not out.exists()
 
 
+def test_a_file_of_a_run_that_cannot_be_read_is_named(tmp_path: Path, write_run: WriteRun) -> None:
+    folder = write_run("none", root=tmp_path / "out")
+    folder.log.mkdir()
+    with pytest.raises(DamagedError, match=rf"log\.txt in {folder.path} cannot be read: Is a directory"):
+        pack([tmp_path / "out"], tmp_path / "a.tar.gz")
+    assert not (tmp_path / "a.tar.gz").exists()
+
+
 def test_the_command(tmp_path: Path, write_run: WriteRun, augbench: CommandLine) -> None:
     write_run("none")
     (write_run("none", seed=1).path / "spec.json").write_text("{")
@@ -260,3 +330,11 @@ def test_the_command(tmp_path: Path, write_run: WriteRun, augbench: CommandLine)
     assert code == 2 and "leave it out with --skip-damaged" in error.replace("\n", " ")
     code, output, error = augbench("archive", "--from", tmp_path, "--out", out, "--skip-damaged")
     assert code == 0 and output.startswith(f"{out}: 1 run, ") and "Left out:" in error and "seed1" in error
+
+
+def test_the_command_counts_what_it_leaves_out(tmp_path: Path, write_run: WriteRun, augbench: CommandLine) -> None:
+    write_run("none")
+    for seed in (1, 2):
+        write_run("none", seed=seed, protocol=Protocol(evaluated_on="validation"))
+    code, _, error = augbench("archive", "--from", tmp_path, "--out", tmp_path / "a.parquet")
+    assert (code, error) == (0, "Note: 2 trials of a tuning are left out: they are evaluated on validation images.\n")

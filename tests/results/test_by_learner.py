@@ -102,6 +102,7 @@ def test_hours_of_different_devices_stand_in_different_rows(tmp_path: Path, writ
         "Extra GPU-hours, gpu two": ["–", "–", "+1.0 (1/2)"],
     }
     assert {shown.device for row in table.rows if "gpu two" in row.label for shown in row.cells} == {"gpu two", ""}
+    assert any("(k/N): only k of the N seeds were run on that one device" in text for text in table.definitions)
 
 
 def test_few_hours_are_shown_in_minutes_and_kept_in_hours(tmp_path: Path, write_run: WriteRun) -> None:

@@ -94,6 +94,14 @@ def test_with_one_seed_the_best_mean_alone_is_bold(tmp_path: Path, write_run: Wr
     )
 
 
+@pytest.mark.parametrize(("seeds", "warned"), [(2, False), (3, True), (5, True), (6, False)])
+def test_bold_with_few_seeds_is_no_praise(tmp_path: Path, write_run: WriteRun, seeds: int, warned: bool) -> None:
+    for seed in range(seeds):
+        write_run("none", seed=seed)
+    said = [text for text in comparison_table(load_runs(tmp_path)).definitions if text.startswith("Bold")]
+    assert [("because little is known" in text) for text in said] == [warned]
+
+
 def test_what_is_not_significantly_worse_is_bold_too(tmp_path: Path, write_run: WriteRun) -> None:
     noise = (0.000, 0.001, -0.001, 0.002, -0.002)
     for seed, shift in enumerate(noise):

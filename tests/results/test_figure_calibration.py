@@ -21,6 +21,7 @@ from augbench.results.frame import load_runs
 from augbench.results.published import COLUMNS, load_published
 
 WriteRun = Callable[..., RunFolder]
+CommandLine = Callable[..., tuple[int, str, str]]
 WriteScores = Callable[..., None]
 
 Pair = tuple[float, float]
@@ -153,6 +154,21 @@ def test_peers_are_triangles(tmp_path: Path, write_scores: WriteScores) -> None:
     assert [float(y) for y in mark.get_ydata()] == pytest.approx([3])
     assert "Dark triangles: published by a source" in text(figure)
     assert not ellipses(figure.axes[0])
+
+
+def test_numbers_of_ones_own_are_drawn(tmp_path: Path, write_scores: WriteScores, augbench: CommandLine) -> None:
+    write_scores("none", {0: (0.95, 0.02)}, options={})
+    numbers = published(method=["peer", "peer"], metric=["accuracy", "ece"], value=[0.96, 0.03], sd=[0.01, 0.01])
+    numbers.assign(sd_over="seeds", note="", n="").to_csv(tmp_path / "own.csv", index=False)
+    command = ("figures", "--from", tmp_path, "--format", "svg", "--no-cache")
+    assert augbench(*command, "--out", tmp_path / "plain")[0] == 0
+    code, _, error = augbench(*command, "--out", tmp_path / "with", "--published-file", tmp_path / "own.csv")
+    assert (code, error) == (0, "")
+    plain, own = ((tmp_path / folder / "calibration.svg").read_text() for folder in ("plain", "with"))
+    assert "published by" not in plain and "<!-- peer (published) -->" in own
+    assert "<!-- Dark triangles: published by a source" in own
+    code, _, error = augbench(*command, "--out", tmp_path / "no", "--published-file", tmp_path / "missing.csv")
+    assert code == 2 and "missing.csv" in error and not (tmp_path / "no").exists()
 
 
 def test_peers_far_away_are_counted_and_not_drawn(tmp_path: Path, write_scores: WriteScores) -> None:

@@ -23,6 +23,7 @@ from augbench.results.figures import (
     overview_figure,
     reliability_figure,
     searched_figure,
+    write_figures,
 )
 from augbench.results.figures.learned import learned_numbers
 from augbench.results.figures.style import block_looks, dataset_look
@@ -221,3 +222,8 @@ def test_lines_are_no_wider_than_the_room_and_lose_nothing(words: list[str], wid
 def test_a_word_that_is_too_wide_breaks_after_its_hyphens() -> None:
     room = text_width("of-a-long-name/", 7)
     assert wrap_text("x of-a-long-name/of-a-number", room, 7) == "x\nof-a-long-name/\nof-a-number"
+
+
+def test_letters_that_the_font_lacks_are_drawn_without_a_word(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("Größe_学习 🎲")
+    assert write_figures(load_runs(tmp_path), tmp_path / "figures", formats=["png"])

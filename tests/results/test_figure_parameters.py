@@ -76,7 +76,7 @@ def test_bars_and_seeds(runs: Runs) -> None:
     assert sorted(np.asarray(probability.lines[0].get_xdata()).tolist()) == pytest.approx([0, 0, 60, 80])
     assert "Filled bars: means of n = 2 seeds after the last epoch; points: single seeds." in text(figure)
     assert "Outlined bars: means before the first step." in text(figure)
-    assert "max. of the ranges: rotation ±180°" in text(figure)
+    assert "Max. of the ranges: rotation ±180°" in text(figure)
 
 
 def test_a_start_that_is_not_recorded_is_the_first_epoch(tmp_path: Path, write_run: WriteRun) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from augbench.bench.errors import UserError
@@ -126,7 +127,12 @@ def test_methods_that_lack_seeds_are_not_on_the_front(tmp_path: Path, write_run:
     assert drawn(axes, FRONT) == pytest.approx(np.array([[1, 85], [2.5, 95]]))
     (mark,) = [line for line in axes.lines if line.get_label() == "augerino"]
     assert mark.get_alpha() == pytest.approx(0.35)
-    assert "Faded, with fewer seeds than asked for, and not on the front: augerino." in text(figure)
+    (legend,) = figure.findobj(Legend)
+    assert isinstance(legend, Legend)
+    assert {entry.get_alpha() for entry in legend.legend_handles if entry} == {1}
+    assert "Faded, with fewer seeds than asked for, and not on the front: augerino on mnist5k (size=14)." in text(
+        figure
+    )
     assert "n = 2 seeds (1 or more of augerino)" in text(figure)
 
 

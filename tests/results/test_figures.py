@@ -135,8 +135,8 @@ def test_several_epochs_are_drawn_as_lines(runs: Runs) -> None:
 def test_maxima_of_the_ranges_that_are_drawn(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("augerino", learned=[{"range/x-translation": 0.1, "range/stretch": 0.1, "range/symmetric-shear": 0.1}])
     figure = learned_figure(load_runs(tmp_path))
-    note = found_text(figure, "max. of the ranges")
-    assert note.get_text() == "n = 1 seed.\nmax. of the ranges: scales ×2, shears 1, shifts half an image"
+    note = found_text(figure, "Max. of the ranges")
+    assert note.get_text() == "n = 1 seed.\nMax. of the ranges: scales ×2, shears 1, shifts half an image."
     (axes,) = figure.axes
     legend = axes.get_legend()
     assert legend is not None
@@ -152,7 +152,7 @@ def test_maxima_of_different_protocols(tmp_path: Path, write_run: WriteRun) -> N
     for degrees in (90, 180):
         protocol = Protocol(maximum_rotation=math.radians(degrees))
         write_run("augerino", learned=[{"range/rotation": 0.1}], protocol=protocol)
-    assert found_text(learned_figure(load_runs(tmp_path)), "max. of the ranges: rotation ±90° or ±180°")
+    assert found_text(learned_figure(load_runs(tmp_path)), "Max. of the ranges: rotation ±90° or ±180°")
 
 
 def test_long_names_over_the_columns(tmp_path: Path, write_run: WriteRun) -> None:
@@ -230,18 +230,18 @@ def test_overview(runs: Runs) -> None:
 
 
 def test_overview_of_blocks_that_change_every_other_image(tmp_path: Path, write_run: WriteRun, runs: Runs) -> None:
-    assert found_text(overview_figure(runs), "\nflip, where drawn, changes every other image")
+    assert found_text(overview_figure(runs), "\nWhere drawn, flip changes every other image.")
     numbers = scale_numbers(0)[0]
     write_run("scale", dataset="other", learned=[numbers | {"probability/half-turn": 0.5}])
     figure = overview_figure(load_runs(tmp_path))
-    note = found_text(figure, "half-turn and flip, where drawn, change every other image")
+    note = found_text(figure, "Where drawn, half-turn and flip change every other image.")
     assert not overlaps(figure, note, *figure.findobj(Legend), *[axes.xaxis.label for axes in figure.axes])
     assert note.get_window_extent().x1 < figure.axes[1].get_window_extent().x0  # below the left half
     del numbers["probability/flip"]
     write_run("scale", dataset="plain", learned=[numbers])
     alone = load_runs(tmp_path)
     chosen = alone.learned[alone.learned["comparison"].str.startswith("plain")]
-    assert not any("where drawn" in text for text in texts(overview_figure(replace(alone, learned=chosen))))
+    assert not any("Where drawn" in text for text in texts(overview_figure(replace(alone, learned=chosen))))
 
 
 def test_overview_of_the_first_of_several_settings(tmp_path: Path, write_run: WriteRun) -> None:
@@ -251,7 +251,7 @@ def test_overview_of_the_first_of_several_settings(tmp_path: Path, write_run: Wr
     left = figure.axes[0]
     title = left.get_title()
     assert title.startswith("What scale found\n(estimator=leave-one-")
-    assert found_text(figure, "the first of 3 settings of scale\nflip, where drawn, changes every other image")
+    assert found_text(figure, "The first of 3 settings of scale.\nWhere drawn, flip changes every other image.")
     assert not overlaps(figure, left.title, found_text(figure, "up to"), figure.axes[1].title)
 
 

@@ -59,6 +59,22 @@ def test_a_truncated_file_is_damage(tmp_path: Path, write_run: WriteRun, file: s
 
 
 @pytest.mark.parametrize(
+    ("file", "words"),
+    [("spec.json", "no complete JSON"), ("result.json", "truncated"), ("metrics.jsonl", "0 of 2 epochs")],
+)
+def test_an_empty_file_is_damage(tmp_path: Path, write_run: WriteRun, file: str, words: str) -> None:
+    (write_run().path / file).write_bytes(b"")
+    with pytest.raises(DamagedError, match=words):
+        load_runs(tmp_path)
+
+
+def test_missing_predictions_are_damage(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run().predictions.unlink()
+    with pytest.raises(DamagedError, match=r"predictions\.npz in .* is damaged: it is missing\."):
+        load_runs(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "place"),
     [('"mean": 0.9', '"mean": "high"', "metrics.0.accuracy.mean"), ('"seconds"', '"minutes"', "seconds")],
 )
@@ -76,11 +92,21 @@ def test_predictions_of_another_number_of_images_are_damage(tmp_path: Path, writ
         load_runs(tmp_path)
 
 
-def test_a_folder_that_is_no_run_is_damage(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run()
+def test_a_folder_that_was_a_run_is_damage_and_another_one_foreign(tmp_path: Path, write_run: WriteRun) -> None:
+    folder = write_run()
     (tmp_path / "runs" / "holiday").mkdir()
-    with pytest.raises(DamagedError, match="holiday"):
+    runs = load_runs(tmp_path)
+    assert len(runs.runs) == 1 and [(one.kind, one.folder) for one in runs.problems] == [("foreign", "holiday")]
+    assert any("1 file belongs to no run" in warning for warning in runs.warnings())
+    (folder.path / "spec.json").unlink()
+    with pytest.raises(DamagedError, match=r"spec\.json"):
         load_runs(tmp_path)
+
+
+def test_the_folder_of_one_run_is_no_output_folder(tmp_path: Path, write_run: WriteRun) -> None:
+    folder = write_run()
+    with pytest.raises(UserError, match=f"folder of a single run. Give the output folder: {tmp_path}"):
+        load_runs(folder.path)
 
 
 def test_a_copied_folder_is_not_another_seed(tmp_path: Path, write_run: WriteRun) -> None:

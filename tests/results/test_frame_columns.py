@@ -1,5 +1,7 @@
 """Columns and frames that tables, figures and statistics are made from, with numbers that are worked out by hand."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +25,13 @@ def write_drawn(write_run: WriteRun, **options: object) -> RunFolder:
     plain = (RIGHT, RIGHT, RIGHT, WRONG)
     repeats = [(RIGHT, RIGHT, WRONG, WRONG), (RIGHT, WRONG, RIGHT, RIGHT)]
     return write_run("scale", labels=FOUR, probabilities=plain, drawn={2: repeats}, **options)
+
+
+def test_reading_needs_no_code_that_trains() -> None:
+    needed = "import sys, augbench.results.frame; print(*(name for name in sys.modules if name.startswith('augbench')))"
+    found = subprocess.run([sys.executable, "-c", needed], capture_output=True, text=True, check=True).stdout.split()
+    assert "augbench.results.frame" in found
+    assert not [name for name in found if "training" in name or name.startswith("augbench.methods.")]
 
 
 def test_which_images_are_right_averaged_over_repeats(tmp_path: Path, write_run: WriteRun) -> None:

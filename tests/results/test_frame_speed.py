@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from augbench.bench.run_folder import RunFolder
-from augbench.results.frame import load_runs
+from augbench.results.frame import Runs, load_runs
 from augbench.results.records.packing import pack
 
 WriteRun = Callable[..., RunFolder]
 
 SEEDS = 10
-MOST_SECONDS = 20.0  # of CPU time; 4 s on the machine that this was written on, with nothing else running
+MOST_SECONDS = 8.0  # of CPU time, in the best of a few tries: 3 s on the machine that this was written on, 5 s promised
+TRIES = 3  # other processes on the machine make CPU time longer, too
 
 
 def write_folders(example: RunFolder, out: Path, kinds: int) -> None:
@@ -48,12 +49,21 @@ def example(tmp_path: Path, write_run: WriteRun) -> RunFolder:
     )
 
 
+def load_within(source: Path, seconds: float) -> Runs:
+    """Read runs, a few times if it takes too long."""
+    for _ in range(TRIES):
+        begun = time.process_time()
+        runs = load_runs(source)
+        taken = time.process_time() - begun
+        if taken < seconds:
+            return runs
+    pytest.fail(f"{source.name} took {taken:.1f} s of CPU time, more than {seconds:.1f}")
+
+
 @pytest.mark.slow
 def test_ten_thousand_folders_are_read_in_seconds(tmp_path: Path, example: RunFolder) -> None:
     write_folders(example, tmp_path / "out", kinds=1000)
-    begun = time.process_time()
-    runs = load_runs(tmp_path / "out")
-    assert time.process_time() - begun < MOST_SECONDS
+    runs = load_within(tmp_path / "out", MOST_SECONDS)
     assert (len(runs.runs), runs.warnings()) == (10_000, [])
     assert runs.runs["label"].nunique() == 1000 and set(runs.runs["asked"]) == {SEEDS}
 
@@ -62,7 +72,5 @@ def test_ten_thousand_folders_are_read_in_seconds(tmp_path: Path, example: RunFo
 def test_a_campaign_is_read_as_fast(tmp_path: Path, example: RunFolder) -> None:
     write_folders(example, tmp_path / "out", kinds=100)
     pack([tmp_path / "out"], tmp_path / "all.parquet")
-    begun = time.process_time()
-    runs = load_runs(tmp_path / "all.parquet")
+    runs = load_within(tmp_path / "all.parquet", MOST_SECONDS / 10)
     assert len(runs.table()) == 3000 and len(runs.reliability) == 1000 * 3 * 15
-    assert time.process_time() - begun < MOST_SECONDS / 10 + 2

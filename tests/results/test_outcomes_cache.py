@@ -1,5 +1,7 @@
 """What became of test images is read once and kept in the output folder; what is kept there is never wrong."""
 
+import io
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -172,6 +174,29 @@ def test_predictions_that_are_none(tmp_path: Path, arrays: dict[str, np.ndarray]
     np.savez_compressed(path, labels=np.array([0, 1]), **arrays)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=words):
         read_outcomes(path, 10)
+
+
+def test_predictions_that_claim_to_be_huge(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**14, 1, 1)})
+    path = tmp_path / "predictions.npz"
+    np.savez(path, labels=np.array([0, 1]))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("draws_0.npy", header.getvalue())
+    with pytest.raises(ValueError, match=r"."):
+        read_outcomes(path, 10)
+
+
+def test_predictions_whose_damage_makes_them_look_encrypted(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.npz"
+    np.savez(path, labels=np.array([0, 1]), draws_0=np.full((1, 2, 2), 0.5))
+    content = bytearray(path.read_bytes())
+    for entry, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.find(entry) + flags] |= 1
+    path.write_bytes(content)
+    for read in (glance, lambda path: read_outcomes(path, 10)):
+        with pytest.raises(ValueError, match="encrypted"):
+            read(path)
 
 
 def test_damage_inside_predictions_is_named_when_they_are_needed(tmp_path: Path, write_run: WriteRun) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from augbench.bench.protocol import Protocol
-from augbench.bench.run_folder import RunFolder
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.results.frame import load_runs
 from augbench.results.published import COLUMNS
 from augbench.results.tables import write_tables
@@ -56,6 +56,15 @@ def test_several_sources_stand_in_one_cell(tmp_path: Path, write_run: WriteRun, 
     (third,) = [note for note in table.notes if note.startswith("[3]")]
     assert "± over repeats of the test-time draws, which says nothing of other seeds, n = 5" in third
     assert {row.seeds for row in table.rows} == {2}
+
+
+def test_a_missing_seed_is_said_once(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
+    for seed in (0, 1):
+        hours = {"training_seconds": 3600.0, "gpu": True, "learned": [{"range/rotation": 0.5}]}
+        write_run("scale", options={}, seed=seed, state=RunState.FAILED if seed else RunState.DONE, **hours)
+    lines = ({"metric": "gpu_hours", "draws": ""}, {"metric": "range/rotation", "draws": ""})
+    (table,) = published_tables(load_runs(tmp_path), [write_numbers({}, *lines)])
+    assert [ours for ours, _, _ in texts(table).values()] == ["90.0 (1/2)", "1.00 (1/2)", "0.50 (1/2)"]
 
 
 def test_lines_of_the_csv_file(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:

@@ -1,5 +1,6 @@
 """What is mixed, unfinished or left out is said and counted, and never averaged."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -152,7 +153,7 @@ def test_an_unfinished_line_of_a_run_under_way_is_damage(tmp_path: Path, write_r
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{", b"[]", b"\xff", b'{"state": "running", "owner": 3}', b'{"state": ["done"]}']
+    "text", [b"", b"{", b"[" * 100_000, b"[]", b"\xff", b'{"state": "running", "owner": 3}', b'{"state": ["done"]}']
 )
 def test_a_status_that_is_none_says_nothing(tmp_path: Path, write_run: WriteRun, text: bytes) -> None:
     folder = write_run("none", state=RunState.FAILED)
@@ -162,3 +163,27 @@ def test_a_status_that_is_none_says_nothing(tmp_path: Path, write_run: WriteRun,
     assert state in ("planned", "killed", "unknown")
     assert pack([tmp_path], tmp_path / "a.parquet") == (2, ())
     assert load_runs(tmp_path / "a.parquet").runs["state"].iloc[0] == state
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"metrics": {"0": {"accuracy": {"mean": 93.3}}}}, "metrics.0"),
+        ({"metrics": {"0": {"accuracy": {"mean": 0.9, "sd": -0.1}}}}, "metrics.0.accuracy.sd"),
+        ({"metrics": {"0": {"accuracy": {"mean": 0.9}, "brier": {"mean": 2.1}}}}, "metrics.0"),
+        ({"metrics": {"0": {"accuracy": {"mean": 0.9}, "nll": {"mean": -1}}}}, "metrics.0.nll.mean"),
+        ({"metrics": {"4": {"accuracy": {"mean": 0.9}}}}, "metrics"),
+        ({"metrics": {}}, "metrics"),
+        ({"seconds": {"cpu": {"training": -5}}}, "seconds.cpu.training"),
+        ({"image_passes": {"training": -5}}, "image_passes.training"),
+        ({"test_images": 0}, "test_images"),
+    ],
+)
+def test_what_no_run_can_have_given_is_damage(
+    tmp_path: Path, write_run: WriteRun, change: dict[str, object], words: str
+) -> None:
+    folder = write_run("none")
+    result = json.loads((folder.path / "result.json").read_text())
+    (folder.path / "result.json").write_text(json.dumps(result | change))
+    with pytest.raises(DamagedError, match=f"wrong fields: {words}"):
+        load_runs(tmp_path)

@@ -99,6 +99,13 @@ def test_methods_without_maps_of_the_plane_have_an_accuracy_only(tmp_path: Path,
     assert cell(comparison_table(runs), "dada", "Recovery error, planted") == Cell("–")
 
 
+def test_a_learner_whose_transforms_are_no_maps_of_the_plane_alone(tmp_path: Path, plant: WriteRun) -> None:
+    plant("dada", "flip", accuracy=0.8)
+    runs = load_runs(tmp_path)
+    assert cell(recovery_table(runs), "dada", "flip").text == "80.0 %; – / –"
+    assert cell(coordinate_table(runs), "dada", "flip") == Cell("–")
+
+
 def test_coordinates_are_shown_with_the_planted_ones_in_bold(tmp_path: Path, plant: WriteRun) -> None:
     plant("none", "flip", {"flip": 0.5})
     plant("none", "rotation ±45°", {"turn": 0.125, "y-shift": 0.01})

@@ -77,3 +77,14 @@ def test_damage_that_shows_late_is_said_and_can_be_left_out(
     assert code == 2 and error.count("\n\n") == 0 and "predictions.npz" in error and "--skip-damaged" in error
     code, _, error = augbench(*given, "--skip-damaged")
     assert code == 0 and "Left out: " in error and "predictions.npz" in error
+
+
+def test_damaged_example_images_can_be_left_out(tmp_path: Path, write_run: WriteRun, augbench: CommandLine) -> None:
+    write_run("none")
+    write_run("none", seed=1)
+    write_run("scale").examples.write_bytes(b"PK")
+    given = ("report", "--from", tmp_path, "--out", tmp_path / "page.html")
+    code, _, error = augbench(*given)
+    assert code == 2 and "examples.npz" in error and "--skip-damaged" in error
+    code, _, error = augbench(*given, "--skip-damaged")
+    assert code == 0 and "Left out: " in error and "examples.npz" in error

@@ -83,7 +83,8 @@ def test_several_sources_are_put_together(tmp_path: Path, write_run: WriteRun) -
     runs = load_runs([first, tmp_path / "second.parquet"])
     assert runs.runs["seed"].tolist() == [0, 1] and runs.runs["asked"].tolist() == [2, 2]
     assert runs.runs["source"].tolist() == [str(first), str(tmp_path / "second.parquet")]
-    assert len(load_runs([first, first]).runs) == 1
+    again = load_runs([first, first, second / ".." / "first"])
+    assert (len(again.runs), again.problems) == (1, ())
 
 
 def test_a_run_that_is_in_two_sources_counts_once(tmp_path: Path, write_run: WriteRun) -> None:
@@ -120,6 +121,33 @@ def test_different_runs_in_folders_of_one_name_are_kept_apart(tmp_path: Path, wr
     assert accuracy.to_dict() == {0: 0.8, 1: 0.9}
     assert pack([tmp_path / "first", tmp_path / "second"], tmp_path / "both.tar.gz") == (2, ())
     assert load_runs(tmp_path / "both.tar.gz").runs["folder"].tolist() == ["mine", "mine (2)"]
+
+
+def test_a_name_that_a_folder_has_already_is_given_to_no_other(tmp_path: Path, write_run: WriteRun) -> None:
+    names = ("mine", "mine", "mine (2)")
+    for seed, name in enumerate(names):
+        folder = write_run("none", seed=seed, root=tmp_path / str(seed), accuracy=0.5 + seed / 10)
+        folder.path.rename(tmp_path / str(seed) / "runs" / name)
+    table = load_runs([tmp_path / str(seed) for seed in range(3)]).table().set_index("folder")
+    assert table["accuracy"].to_dict() == {"mine": 0.5, "mine (3)": 0.6, "mine (2)": 0.7}
+
+
+def test_code_with_one_more_hyperparameter_makes_no_second_run_of_a_seed(tmp_path: Path, write_run: WriteRun) -> None:
+    spec = write_run("none", root=tmp_path / "older").read_spec()
+    method = spec.method.model_copy(update={"defaults": {**spec.method.defaults, "policy": None}})
+    newer = spec.model_copy(update={"method": method})
+    folder = write_run("none", root=tmp_path / "newer")
+    write_json(folder.path / "spec.json", {"identity": newer.identity, "spec": newer.model_dump(mode="json")})
+    runs = load_runs([tmp_path / "older", tmp_path / "newer"]).runs
+    assert runs["label"].tolist() == ["none", "none (policy=None)"] and runs["seed"].tolist() == [0, 0]
+
+
+def test_nothing_is_packed_where_everything_is_damaged(tmp_path: Path, write_run: WriteRun) -> None:
+    (write_run("none").path / "spec.json").write_text("{")
+    for name in ("a.tar.gz", "a.parquet"):
+        with pytest.raises(UserError, match="nothing to pack"):
+            pack([tmp_path], tmp_path / name, skip_damaged=True)
+        assert not (tmp_path / name).exists()
 
 
 def test_trials_of_a_tuning_are_packed_but_no_results(tmp_path: Path, write_run: WriteRun) -> None:

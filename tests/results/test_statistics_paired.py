@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from augbench.results.statistics.paired import Best, best_methods, holm, paired_differences, paired_p_value
+from augbench.results.statistics.paired import Best, best_methods, by_seed, holm, paired_differences, paired_p_value
 
 
 def with_two_degrees(t: float) -> float:
@@ -89,7 +89,7 @@ def test_what_are_no_p_values(p_values: list[float]) -> None:
 
 def test_differences_over_common_seeds() -> None:
     values = frame(scale=[0.9, 0.8, 0.7, math.nan], none=[0.5, math.nan, 0.6, 0.1])
-    assert paired_differences(values, "scale", "none").to_dict() == {0: 0.4, 2: 0.1}
+    assert paired_differences(by_seed(values), "scale", "none").to_dict() == {0: 0.4, 2: 0.1}
 
 
 CLOSE = frame(none=[0.87, 0.881, 0.889], fixed=[0.9, 0.91, 0.92], scale=[0.9, 0.92, 0.91])

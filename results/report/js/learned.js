@@ -37,11 +37,12 @@ function startLearned(section, data, methods) {
     const values = panel.lines.flatMap((line) => [...line.low, ...line.high]);
     const { epochs } = panel;
     const last = epochs.at(-1);
+    const domain = epochs.length > 1 ? [epochs[0], last] : [last - 1, last + 1];
     const chart = newChart({
       width,
       height: 250,
       name: `${label} over the epochs, ${panel.label}, ${panel.comparison}`,
-      x: { domain: epochs.length > 1 ? [epochs[0], last] : [last - 1, last + 1], label: "Epoch" },
+      x: { domain, ticks: evenTicks(...domain, width / 60).filter(Number.isInteger), label: "Epoch" },
       y: inPercent
         ? { domain: [0, Math.max(100, ...values)], ticks: [0, 25, 50, 75, 100], label }
         : { domain: around(values), label },

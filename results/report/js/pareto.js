@@ -37,6 +37,11 @@ function startPareto(section, data, methods) {
   const device = choose("Device", each(distinct(clocked.map((run) => run.device))));
   const pointsAre = choose("Points", [["means over seeds", "groups"], ["single runs", "runs"]]);
 
+  /** Of means: whether seeds that were asked for are missing. */
+  function lacksSeeds(entry) {
+    return entry.n < entry.asked;
+  }
+
   function selected() {
     const isTime = costs.find(({ name }) => name === cost.value).is_time;
     return (pointsAre.value === "groups" ? groups : runs)
@@ -56,7 +61,7 @@ function startPareto(section, data, methods) {
     const { label: costLabel, is_time: isTime } = costs.find(({ name }) => name === cost.value);
     device.parentElement.hidden = device.options.length < 2 || !isTime;
     const points = selected();
-    const rated = points.filter(({ entry }) => !entry.asked || entry.n === entry.asked);
+    const rated = points.filter(({ entry }) => !lacksSeeds(entry));
     const front = new Set(frontOf(rated, higher ? 1 : -1).map((index) => rated[index]));
     const factor = share ? 100 : 1;
     const spreads = points.flatMap(({ score, spread }) => [score - (spread ?? 0), score + (spread ?? 0)]);
@@ -81,7 +86,13 @@ function startPareto(section, data, methods) {
       : "There is no Pareto front, since all methods lack seeds.";
     note.textContent = points.length
       ? `${points.length === 1 ? "1 point" : `${points.length} points`}. ${said}`
-      : "There is nothing to show for this choice.";
+      : `There is nothing to show for this choice.${timeless(isTime)}`;
+  }
+
+  /** Why means may be missing where a time is chosen. */
+  function timeless(isTime) {
+    const moved = pointsAre.value === "groups" && groups.some(({ costs: known }) => known.work === null);
+    return isTime && moved ? " Means of runs on several devices have no time; look at single runs." : "";
   }
 
   function drawFront(chart, front, factor) {
@@ -93,7 +104,8 @@ function startPareto(section, data, methods) {
   function drawPoint(chart, { entry, cost: at, score, spread }, onFront, factor, label, costLabel) {
     const look = methods.look(entry.label);
     const [x, y] = [chart.x(at), chart.y(factor * score)];
-    const node = drawn("g", { class: "point" }, drawn("circle", { class: "ring", cx: x, cy: y, r: 11 }));
+    const node = drawn("g", { class: `point${lacksSeeds(entry) ? " lacking" : ""}` });
+    node.append(drawn("circle", { class: "ring", cx: x, cy: y, r: 11 }));
     if (spread) {
       const [upper, lower] = [chart.y(factor * (score + spread)), chart.y(factor * (score - spread))];
       node.append(drawn("line", { class: `error look-${look.colour}`, x1: x, x2: x, y1: upper, y2: lower }));
@@ -102,7 +114,7 @@ function startPareto(section, data, methods) {
     chart.plot.append(node);
     const decimals = factor === 1 ? 4 : 2;
     const [mean, deviation] = [score, spread].map((value) => value !== null && (factor * value).toFixed(decimals));
-    const seeds = entry.n < entry.asked ? `${entry.n} of ${entry.asked} seeds, so not in the front` : `${entry.n} seeds`;
+    const seeds = lacksSeeds(entry) ? `${entry.n} of ${entry.asked} seeds, so not in the front` : `${entry.n} seeds`;
     const lines = [
       entry.label,
       `${label}: ${mean}${spread === null ? "" : ` ± ${deviation}`}`,

@@ -6,6 +6,7 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from augbench.results.statistics.paired import LEAST_SEEDS
 from augbench.results.tables.formats.blocks import cut
 from augbench.results.tables.table import Column, Row, Table
 
@@ -16,7 +17,7 @@ IN_BRIEF = {
     "time_ratio": "Time / none: a multiple of none's.",
 }
 RANKED = ("accuracy", "nll", "brier", "ece", "ece_equal_mass")
-BOLD = "Bold: the best, and what is not significantly worse, which with few seeds is much."
+BOLD = f"Bold: the best, and from {LEAST_SEEDS} seeds on what is not significantly worse, which with few seeds is much."
 
 
 def to_rich(table: Table, *, complete: bool = False) -> RichTable:

@@ -7,10 +7,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from augbench.results.frame import Runs
-from augbench.results.report import report_page
+from augbench.bench.examples import Examples, write_examples
+from augbench.bench.run_folder import RunFolder
+from augbench.results.frame import Runs, load_runs
+from augbench.results.report import report_page, write_report
+
+WriteRun = Callable[..., RunFolder]
 
 HOSTILE = "<script>alert(1)"
 ROTATED = "rotmnist5k (note=</script>)"
@@ -145,6 +150,10 @@ def test_who_lacks_seeds_is_shown_and_never_on_the_front(seen: Any) -> None:
         if HOSTILE in str(point.get_attribute("aria-label"))
     ]
     assert "1 of 3 seeds, so not in the front" in name
+    assert page.locator("#pareto .lacking").get_attribute("aria-label") == name
+    assert page.locator("#pareto .lacking").evaluate("point => getComputedStyle(point).opacity") == "0.45"
+    page.locator("#pareto").get_by_label("Points").select_option("runs")
+    assert page.locator("#pareto .lacking").count() == 0
 
 
 def test_the_front_is_what_no_other_point_beats(seen: Any) -> None:
@@ -251,13 +260,46 @@ def test_a_narrow_window_scrolls_in_one_direction_only(look: Callable[..., Any],
     page.wait_for_function("document.querySelector('#pareto [data-chart] svg').clientWidth > 700")
 
 
+def test_names_of_any_length_stay_within_a_narrow_window(
+    look: Callable[..., Any], write_run: WriteRun, tmp_path: Path
+) -> None:
+    folder = write_run("m" * 100, gpu=False, learned=[{"number/" + "n" * 80: 1.0, "probability/" + "b" * 80: 0.5}])
+    write_examples(folder, Examples(np.zeros((2, 1, 5, 5), np.uint8), np.zeros((2, 3, 1, 5, 5), np.uint8)))
+    page = look(
+        write_report(load_runs(tmp_path), tmp_path / "report.html"), viewport={"width": 360, "height": 700}
+    ).page
+    page.wait_for_selector("#learned .legend span")
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_epochs_are_whole_numbers(seen: Any) -> None:
+    texts = seen.page.eval_on_selector_all(
+        "#learned svg text[text-anchor=middle]", "all => all.map(t => t.textContent)"
+    )
+    assert {text for text in texts if text[:1].isdigit()} == {"1", "2", "3"}
+
+
+def test_means_without_a_time_are_explained(look: Callable[..., Any], write_run: WriteRun, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        write_run("none", seed=seed, device=f"device {seed}")
+    page = look(write_report(load_runs(tmp_path), tmp_path / "report.html")).page
+    assert "look at single runs" in page.inner_text("#pareto [role=status]")
+    page.locator("#pareto").get_by_label("Points").select_option("runs")
+    assert page.inner_text("#pareto [role=status]").startswith("1 point. ")
+
+
 def test_without_javascript_tables_and_texts_are_there(look: Callable[..., Any], page_file: Path) -> None:
     seen = look(page_file, java_script_enabled=False)
     assert seen.page.locator("#methods tbody tr").count() == 12
     assert seen.page.locator("#methods tbody tr").first.is_visible()
     assert seen.page.locator("select").count() == 0
     assert seen.page.locator("#pareto .legend").is_hidden()
-    assert seen.page.locator("noscript").count() == 3
+    said = [text for text in seen.texts("noscript") if text]
+    assert [text.removeprefix("This chart needs JavaScript. ").split(";")[0] for text in said] == [
+        "Its numbers are in the tables of results and of costs.",
+        "Its numbers are in no table",
+        "The numbers at the end of training are in the table below",
+    ]
     assert seen.page.locator("img").first.is_visible()
 
 

@@ -165,6 +165,21 @@ def test_the_page_says_how_to_make_it_again(compared: Runs, read: Reader) -> Non
     assert "3.11.7" in read.text
 
 
+def test_what_is_bold_is_said_once_and_beside_the_results(page_text: str) -> None:
+    bold = "every method that is not significantly worse"
+    assert page_text.count(bold) == 1
+    assert page_text.index('id="methods"') < page_text.index(bold) < page_text.index('id="runs"')
+
+
+def test_what_stands_in_tables_is_not_said_again(write_run: WriteRun, tmp_path: Path) -> None:
+    write_run("scale", settings={"copies": 2})
+    write_run("scale", settings={"copies": 2}, seed=1, state=RunState.FAILED)
+    read = Reader(report_page(load_runs(tmp_path)))
+    assert "copies=2" in read.text
+    for sentence in ("Not at their defaults", "Without a result so far", "evaluated on"):
+        assert sentence not in read.text
+
+
 def test_warnings_stand_on_top(compared: Runs, page_text: str) -> None:
     (unfinished,) = [text for text in compared.warnings() if "have no result" in text]
     assert page_text.index("Before you compare") < page_text.index(unfinished) < page_text.index('id="subject"')
@@ -174,6 +189,8 @@ def test_without_finished_runs_there_is_a_report_of_failures(write_run: WriteRun
     write_run("scale", state=RunState.FAILED, status={"cause": "out of memory", "reason": "all is full"})
     read = Reader(report_page(load_runs(tmp_path)))
     assert "all is full" in read.text
+    assert "augbench report --from" in read.text
+    assert "augbench tables --from" not in read.text  # there is nothing that it could write
     assert set(json.loads(read.inside["script"][0])) == {"looks"}
 
 
@@ -204,7 +221,7 @@ def test_lines_are_thinned_to_means_over_seeds(write_run: WriteRun, tmp_path: Pa
         write_run("scale", seed=seed, epochs=epochs, learned=learned)
     runs = load_runs(tmp_path)
     thinned = thinned_means(runs)
-    flips = thinned[thinned["name"] == "flip"].set_index("epoch")
+    flips = thinned[thinned["block"] == "flip"].set_index("epoch")
     raw = runs.trajectories[runs.trajectories["quantity"] == "probability/flip"].groupby("epoch")["value"]
     assert len(flips) == MOST_EPOCHS
     assert flips.index[[0, -1]].tolist() == [1, epochs]
