@@ -8,6 +8,7 @@ from rich.console import Console
 
 from augbench.bench.commands.options import LaunchDevice, RetryFailed, Workers, make_order
 from augbench.bench.commands.running import execute, raise_unfinished
+from augbench.bench.commands.showing import show_tables
 from augbench.bench.suite import load_suite
 
 
@@ -31,12 +32,11 @@ def show(out: Path) -> None:
     from augbench.results.findings import findings
     from augbench.results.frame import load_runs
     from augbench.results.report import TITLE, write_report
-    from augbench.results.tables import comparison_table, write_tables
-    from augbench.results.tables.formats import to_rich
+    from augbench.results.tables import write_tables
 
     console = Console()
     runs = load_runs(out)
-    console.print(to_rich(comparison_table(runs)))
+    show_tables(runs, ["comparison"])
     console.print("\nWhich symmetries did each learner find?", style="bold")
     for sentence in findings(runs):
         console.print(f"• {sentence}", markup=False, highlight=False)

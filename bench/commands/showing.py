@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from augbench.bench.commands.plain import safe
 from augbench.bench.errors import UserError, check_known
@@ -45,7 +46,11 @@ def offering_to_skip() -> Iterator[None]:
 @offering_to_skip()
 def tables(
     sources: Sources,
-    out: Target,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to. Default: show the comparison here.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--table", help="A single one, such as accuracy or differences; can be given several times."),
+    ] = None,
     formats: Annotated[
         list[str] | None,
         typer.Option("--format", help="md, tex, csv or html; can be given several times. Default: all of them."),
@@ -55,13 +60,39 @@ def tables(
     skip_damaged: SkipDamaged = False,
     no_cache: NoCache = False,
 ) -> None:
-    """Write every table that there is something for, as Markdown, LaTeX, CSV and HTML."""
-    from augbench.results.tables import FORMATS, write_tables
+    """Write every table that there is something for, as Markdown, LaTeX, CSV and HTML; or show some here."""
+    from augbench.results.tables import FORMATS, NAMES, write_tables
 
     check_known("format", formats or (), FORMATS)
+    check_known("table", names or (), NAMES)
     runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
+    files = published_files or ()
+    if out is None:
+        show_tables(runs, names or ["comparison"], files)
+        return
     chosen: dict[str, Any] = {"formats": tuple(formats)} if formats else {}
-    _report(write_tables(runs, out, published=published, published_files=published_files or (), **chosen))
+    wanted = write_tables(runs, out, names=names or (), published=published, published_files=files, **chosen)
+    _report(wanted)
+
+
+def show_tables(runs: "Runs", names: Sequence[str], published_files: Sequence[Path] = ()) -> None:
+    """Print tables, as wide as the terminal of most people.
+
+    Args:
+        runs: What to compare.
+        names: Which tables.
+        published_files: CSV files with more published numbers.
+
+    Raises:
+        UserError: If no run is finished, or there is nothing for a table that is named.
+    """
+    from augbench.results.tables import all_tables
+    from augbench.results.tables.formats import to_rich
+
+    console = Console()
+    for tables_of_file in all_tables(runs, names=names, published_files=published_files).values():
+        for table in tables_of_file:
+            console.print(to_rich(table))
 
 
 @offering_to_skip()

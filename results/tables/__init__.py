@@ -1,10 +1,10 @@
 """One file for each table, and what writes them all."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from augbench.bench.errors import check_known
+from augbench.bench.errors import UserError, check_known
 from augbench.bench.files import make_folder, write_text
 from augbench.results.frame import Runs
 from augbench.results.tables.by_learner import (
@@ -24,6 +24,7 @@ from augbench.results.tables.tidy import tidy_table
 
 __all__ = [
     "FORMATS",
+    "NAMES",
     "Cell",
     "Column",
     "Format",
@@ -46,6 +47,7 @@ def write_tables(
     runs: Runs,
     out: Path,
     *,
+    names: Sequence[str] = (),
     published: bool = True,
     published_files: Sequence[Path] = (),
     formats: Sequence[Format] = FORMATS,
@@ -55,6 +57,7 @@ def write_tables(
     Args:
         runs: What to compare.
         out: Folder, made if need be.
+        names: Which tables, of `NAMES`; none for all of them.
         published: Whether to put published numbers beside ours, in a table of their own.
         published_files: CSV files with more of them.
         formats: Endings of the files.
@@ -63,10 +66,12 @@ def write_tables(
         The files.
 
     Raises:
-        UserError: If no run is finished, a format is not known, or the folder cannot be written to.
+        UserError: If no run is finished, there is nothing for a table that is named, a format is not known, or the
+            folder cannot be written to.
     """
     check_known("format", formats, FORMATS)
-    return _write(all_tables(runs, published=published, published_files=published_files), out, formats)
+    tables = all_tables(runs, names=names, published=published, published_files=published_files)
+    return _write(tables, out, formats)
 
 
 def write_table(table: Table, out: Path, formats: Sequence[Format] = FORMATS) -> list[Path]:
@@ -95,11 +100,14 @@ def _write(files: Mapping[str, Sequence[Table]], out: Path, formats: Sequence[Fo
     return [out / name for name in contents]
 
 
-def all_tables(runs: Runs, *, published: bool = True, published_files: Sequence[Path] = ()) -> dict[str, list[Table]]:
+def all_tables(
+    runs: Runs, *, names: Sequence[str] = (), published: bool = True, published_files: Sequence[Path] = ()
+) -> dict[str, list[Table]]:
     """Make every table that there is something for.
 
     Args:
         runs: What to compare.
+        names: Which tables, of `NAMES`; none for all of them.
         published: Whether to make the table of published numbers.
         published_files: CSV files with more of them.
 
@@ -107,23 +115,30 @@ def all_tables(runs: Runs, *, published: bool = True, published_files: Sequence[
         By name of the file: its tables.
 
     Raises:
-        UserError: If no run is finished.
+        UserError: If no run is finished, or there is nothing for a table that is named.
     """
-    files = dict(_tables_of_runs(runs))
-    if published:
-        files["published"] = published_tables(runs, published_files)
+    check_known("table", names, NAMES)
+    runs.finished()
+    makers = {**_MAKERS, "published": lambda given: published_tables(given, published_files)} if published else _MAKERS
+    files = {name: make(runs) for name, make in makers.items() if not names or name in names}
+    if empty := [name for name in names if not files.get(name)]:
+        given = f"These runs have nothing for the table {' and '.join(empty)}."
+        raise UserError(f"{given} Without --table, every table that they have something for is written.")
     return {name: tables for name, tables in files.items() if tables}
 
 
-def _tables_of_runs(runs: Runs) -> Iterator[tuple[str, list[Table]]]:
-    yield "comparison", [comparison_table(runs)]
-    yield "accuracy", accuracy_tables(runs)
-    yield "accuracy-detailed", detailed_tables(runs)
-    yield "ablation", ablation_tables(runs)
-    yield "svhn", svhn_tables(runs)
-    yield "recovery", [recovery_table(runs), coordinate_table(runs)] if has_planted(runs) else []
-    yield "calibration", calibration_tables(runs)
-    yield "differences", [differences_table(runs)] if has_differences(runs) else []
+_MAKERS: Mapping[str, Callable[[Runs], list[Table]]] = {
+    "comparison": lambda runs: [comparison_table(runs)],
+    "accuracy": accuracy_tables,
+    "accuracy-detailed": detailed_tables,
+    "ablation": ablation_tables,
+    "svhn": svhn_tables,
+    "recovery": lambda runs: [recovery_table(runs), coordinate_table(runs)] if has_planted(runs) else [],
+    "calibration": calibration_tables,
+    "differences": lambda runs: [differences_table(runs)] if has_differences(runs) else [],
+}
+NAMES = (*_MAKERS, "published")
+"""What tables are called."""
 
 
 def _content(tables: Sequence[Table], ending: Format) -> str:

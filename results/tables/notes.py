@@ -107,7 +107,7 @@ def _missing(runs: Runs) -> list[str]:
     waiting = runs.runs.loc[runs.runs["state"] != RunState.DONE.value, ["label", "comparison"]]
     named = [f"{label} on {comparison}" for label, comparison in _distinct(waiting)]
     more = [f"{len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
-    return [f"Without a result so far: {', '.join(named[:MOST_NAMED] + more)}."] if named else []
+    return [f"Runs without a result so far: {', '.join(named[:MOST_NAMED] + more)}."] if named else []
 
 
 def _distinct(frame: pd.DataFrame) -> list[tuple[str, str]]:

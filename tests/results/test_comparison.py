@@ -61,7 +61,7 @@ def test_a_missing_seed_is_said_and_never_best(tmp_path: Path, write_run: WriteR
     assert not cell(table, "scale", "Accuracy (%)").best
     assert cell(table, "none", "Accuracy (%)").best
     assert table.rows[1].seeds == 3
-    assert "Without a result so far: scale on mnist5k (size=14)." in table.notes
+    assert "Runs without a result so far: scale on mnist5k (size=14)." in table.notes
     assert any(note.startswith("1 of 6 runs has no result") for note in table.notes)
     assert any(note.startswith("(k/N): only k of the N seeds") for note in table.notes)
 
@@ -217,7 +217,7 @@ def test_settings_and_what_is_missing_are_said(tmp_path: Path, write_run: WriteR
     write_run("none", dataset="rotmnist5k")
     notes = comparison_table(load_runs(tmp_path)).notes
     assert "Not at their defaults: scale with copies=2, prior=0.5." in notes
-    assert "Without a result so far: fixed on mnist5k (size=14)." in notes
+    assert "Runs without a result so far: fixed on mnist5k (size=14)." in notes
     assert notes[0].startswith("mnist5k (size=14) and rotmnist5k (size=14): data set version 1, 4,000 training images")
     assert "n = 1 seed: nothing is known of how much another seed would differ." in notes
     assert not any("±" in note for note in notes), "there is one seed only"
@@ -257,7 +257,7 @@ def test_of_many_missing_runs_a_few_are_named(tmp_path: Path, write_run: WriteRu
     write_run()
     for number in range(9):
         write_run(f"learner-{number}", state=RunState.PLANNED)
-    (note,) = [note for note in comparison_table(load_runs(tmp_path)).notes if note.startswith("Without a result")]
+    (note,) = [note for note in comparison_table(load_runs(tmp_path)).notes if note.startswith("Runs without a result")]
     assert note.count("learner-") == 6
     assert note.endswith("learner-5 on mnist5k (size=14), 3 more.")
 

@@ -77,7 +77,7 @@ def test_missing_seeds_are_said(tmp_path: Path, plant: WriteRun) -> None:
     runs = load_runs(tmp_path)
     assert cell(recovery_table(runs), "scale", "flip").text == "90.0 ± 0.0 %; 0.200 ± 0.000 / 0.029 ± 0.000 (2/3)"
     assert cell(coordinate_table(runs), "scale", "flip").text == "0.200 ± 0.000 (2/3)"
-    assert "Without a result so far: scale on planted (flip=0.5, shrink=2)." in recovery_table(runs).notes
+    assert "Runs without a result so far: scale on planted (flip=0.5, shrink=2)." in recovery_table(runs).notes
 
 
 def test_laws_with_different_numbers_of_seeds_say_theirs(tmp_path: Path, plant: WriteRun) -> None:

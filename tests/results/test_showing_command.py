@@ -88,3 +88,26 @@ def test_damaged_example_images_can_be_left_out(tmp_path: Path, write_run: Write
     assert code == 2 and "examples.npz" in error and "--skip-damaged" in error
     code, _, error = augbench(*given, "--skip-damaged")
     assert code == 0 and "Left out: " in error and "examples.npz" in error
+
+
+def test_tables_are_shown_in_the_terminal(tmp_path: Path, write_run: WriteRun, augbench: CommandLine) -> None:
+    for method in ("none", "scale"):
+        write_run(method, accuracy={0: 0.9, 4: 0.95})
+    code, output, _ = augbench("tables", "--from", tmp_path)
+    assert code == 0 and "Comparison of augmentation learners" in output and "95.0" in output
+    code, output, _ = augbench("tables", "--from", tmp_path, "--table", "differences", "--table", "accuracy")
+    assert code == 0 and "Differences" in output and "Accuracy and cost" in output and "Comparison" not in output
+    assert {path.name for path in tmp_path.iterdir()} <= {"runs", "cache"}
+
+
+def test_single_tables_are_written(tmp_path: Path, write_run: WriteRun, augbench: CommandLine) -> None:
+    write_run("none")
+    given = ("tables", "--from", tmp_path, "--out", tmp_path / "to", "--format", "csv")
+    code, output, _ = augbench(*given, "--table", "accuracy", "--table", "comparison")
+    assert code == 0 and [Path(line).name for line in output.split()] == ["comparison.csv", "accuracy.csv"]
+    code, _, error = augbench(*given, "--table", "svhn")
+    assert code == 2 and "nothing for the table svhn" in error
+    code, _, error = augbench(*given, "--table", "acuracy")
+    assert code == 2 and "There is no table 'acuracy'. Did you mean 'accuracy'?" in error
+    code, _, error = augbench(*given, "--table", "published", "--no-published")
+    assert code == 2 and "nothing for the table published" in error
