@@ -29,13 +29,19 @@ def best_definition(finished: pd.DataFrame) -> str:
     return " ".join(sentences)
 
 
+def _alternatives(numbers_of_draws: Sequence[int]) -> str:
+    """Write numbers as one says them: `8`, `4 or 8`, `1, 2 or 4`."""
+    *before, last = map(str, numbers_of_draws)
+    return f"{', '.join(before)} or {last}" if before else last
+
+
 def accuracy_definition(finished: pd.DataFrame, draws: Sequence[int]) -> str:
     """Define the accuracy without draws and with each of `draws`, which are above 0."""
     plain = "Accuracy: share of test images whose most probable class is right, after the last epoch."
     if not draws:
         return plain
     return (
-        f"{plain} With {' or '.join(map(str, draws))} draw{'' if list(draws) == [1] else 's'}: class probabilities "
+        f"{plain} With {_alternatives(draws)} draw{'' if list(draws) == [1] else 's'}: class probabilities "
         "averaged over so many test-time draws from the method's policy, mean of "
         f"{numbers(finished['test_time_repeats'])} repeats; {NOTHING} for methods without a policy to draw from."
     )
