@@ -23,7 +23,8 @@ def archive(
 ) -> None:
     """Pack runs into one file that `--from` of other commands reads."""
     from augbench.results.records.packing import pack
-    from augbench.results.records.problems import counted, left_out
+    from augbench.results.records.problems import left_out
+    from augbench.results.wording import counted
 
     count, problems = pack(sources, out, skip_damaged=skip_damaged)
     for problem in problems:

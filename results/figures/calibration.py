@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from augbench.bench.errors import UserError
-from augbench.results.figures.notes import caveats, few_names, means_text
+from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import new_panels
 from augbench.results.figures.style import Look, figure_style, method_looks
 from augbench.results.frame import Runs
 from augbench.results.published import load_published
 from augbench.results.statistics.summary import summarise
+from augbench.results.wording import few_names
 
 SEEDS, REPEATS = "seeds", "repeats"
 _MOST_DRAWS = 3  # numbers of test-time draws in a panel; of more only the largest is drawn

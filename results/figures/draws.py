@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from augbench.bench.errors import UserError
-from augbench.results.figures.notes import caveats, few_names, lines_text
+from augbench.results.figures.notes import caveats, lines_text
 from augbench.results.figures.panels import new_panels, padded
 from augbench.results.figures.style import figure_style, method_looks
 from augbench.results.frame import Runs
+from augbench.results.wording import few_names
 
 _GAP = 1.0
 """How far 0 draws stand to the left of the fewest, in doublings."""

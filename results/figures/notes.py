@@ -1,23 +1,13 @@
 """Sentences below figures: of how many seeds they are, what lines and bands mean, and what one should know besides."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from augbench.results.frame import Runs
 from augbench.results.tables.cells import is_trial
-
-MOST_NAMES = 4
-"""Names in a sentence; of more, their number is given."""
+from augbench.results.wording import few_names
 
 MOST_WARNINGS = 3
 """Warnings below a figure; of more, their number is given."""
-
-
-def few_names(names: Sequence[str]) -> str:
-    """List names, of many only the first ones and how many more there are."""
-    shown = ", ".join(names[:MOST_NAMES])
-    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
 
 
 def seeds_text(frame: pd.DataFrame) -> str:

@@ -15,12 +15,13 @@ from augbench.results.figures.learned import (
     panel_columns,
     panel_titles,
 )
-from augbench.results.figures.notes import caveats, few_names, means_text
+from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.overview import bar_height, bar_places, draw_probabilities, row_height
 from augbench.results.figures.panels import side_by_side
 from augbench.results.figures.style import TWO_COLUMNS, figure_style, legend_below, legend_height, with_note
 from augbench.results.figures.text import LINE
 from augbench.results.frame import Runs
+from augbench.results.wording import few_names
 
 START, AFTER_THE_FIRST = "at the start", "after the first epoch"
 _MARGINS = 0.45  # inches above and below a row of panels

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from augbench.bench.errors import UserError
-from augbench.results.figures.notes import caveats, few_names, means_text
+from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import new_panels, padded
 from augbench.results.figures.style import figure_style, method_looks
 from augbench.results.frame import Runs
+from augbench.results.wording import few_names
 
 FRONT = "Pareto front"
 _UNITS = (("Hours", 3600.0, 0.5), ("Minutes", 60.0, 1.0), ("Seconds", 1.0, 0.0))

@@ -8,10 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from augbench.bench.errors import UserError
-from augbench.results.figures.notes import caveats, few_names, seeds_text
+from augbench.results.figures.notes import caveats, seeds_text
 from augbench.results.figures.panels import new_panels
 from augbench.results.figures.style import figure_style, method_looks
 from augbench.results.frame import Runs
+from augbench.results.wording import few_names
 
 FEW = 10
 """Bins with fewer images, all seeds together, are left out of the lines: their accuracy is chance."""

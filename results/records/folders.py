@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from augbench.bench.errors import UserError
 from augbench.bench.run_folder import MARKER, DamagedError, run_folders
 from augbench.results.records.problems import Problem
 from augbench.results.records.stored import Stored, read_stored
+from augbench.results.wording import few_names
 
 WRITTEN_FIRST = ("spec.json", "status.json", "metrics.jsonl", "result.json")
 """Files of which every run folder has one at least, whatever else it lost."""
@@ -30,11 +32,17 @@ def stored_runs(
         UserError: If the folder does not exist, holds no runs or was written under a newer protocol version.
     """
     folders = run_folders(root)
+    foreign = [folder for folder in folders if not any((folder.path / name).exists() for name in WRITTEN_FIRST)]
+    if len(foreign) == len(folders):
+        raise UserError(
+            f"{root} holds folders, but none of a run: {few_names([folder.path.name for folder in foreign])}. Give the "
+            "folder that `augbench run` or `augbench demo` wrote to with --out, or make one: `augbench demo`."
+        )
     for path in sorted(folders[0].path.parent.iterdir()):
         if not path.is_dir() and path.name != MARKER and not path.name.startswith("."):
             yield Problem("foreign", f"{place(path)} is no run folder and was passed over.", path.name)
     for folder in folders:
-        if not any((folder.path / name).exists() for name in WRITTEN_FIRST):
+        if folder in foreign:
             yield Problem("foreign", f"{place(folder.path)} is no run folder and was passed over.", folder.path.name)
             continue
         try:

@@ -8,6 +8,7 @@ from typing import Literal
 import pandas as pd
 
 from augbench.bench.run_folder import RunState
+from augbench.results.wording import counted, few_names
 
 ProblemKind = Literal["damaged", "duplicate", "contradiction", "foreign", "trial of a tuning"]
 
@@ -52,11 +53,6 @@ def warnings(runs: pd.DataFrame, problems: Sequence[Problem]) -> list[str]:
     ]
 
 
-def counted(count: int, noun: str) -> str:
-    """Put a number before a noun: `1 run`, `12 runs`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def _unfinished(runs: pd.DataFrame) -> Iterator[str]:
     without = runs[runs["state"] != RunState.DONE.value]
     if len(without):
@@ -85,7 +81,7 @@ def left_out(problems: Sequence[Problem]) -> Iterator[str]:
     for kind, (noun, one, many) in _LEFT_OUT.items():
         names = [problem.folder for problem in problems if problem.kind == kind]
         if names:
-            yield f"{counted(len(names), noun)} {one if len(names) == 1 else many}: {_named(names)}."
+            yield f"{counted(len(names), noun)} {one if len(names) == 1 else many}: {few_names(names, MOST_NAMED)}."
     trials = sum(problem.kind == "trial of a tuning" for problem in problems)
     if trials:
         verb, they = ("is", "it is") if trials == 1 else ("are", "they are")
@@ -135,8 +131,3 @@ def _images(finished: pd.DataFrame) -> Iterator[str]:
 
 def _counts(values: Sequence[str]) -> str:
     return ", ".join(f"{count:,} {value}" for value, count in sorted(Counter(values).items()))
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-    return f"{', '.join(names[:MOST_NAMED])}{more}"

@@ -13,7 +13,7 @@ from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, nu
 from augbench.results.report.units import TimeUnit, time_unit
 from augbench.results.tables.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, score_cells
 from augbench.results.tables.definitions import best_definition
-from augbench.results.tables.table import NOTHING
+from augbench.results.tables.table import NOTHING, Cell
 
 MEASURES = {
     "accuracy": "Accuracy (%)",
@@ -72,7 +72,7 @@ def _family(runs: Runs, group: pd.DataFrame, draws: int, unit: TimeUnit) -> Iter
         seeds = GridCell(str(count) if count == asked else f"{count}/{asked}", count)
         cells = [*text_cells(label, inside["comparison"].iloc[0], draws), seeds]
         # how many seeds there are stands in a column of its own
-        shown = [scores[metric][label] for metric in MEASURES]
+        shown = [scores[metric].get(label, Cell(NOTHING)) for metric in MEASURES]
         cells += [cell_of(replace(cell, text=cell.text.removesuffix(f" ({cell.count}/{asked})"))) for cell in shown]
         yield [*cells, mean_time_cell(inside, ["search", "training"], unit)]
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from augbench.results.statistics.paired import LEAST_SEEDS
 from augbench.results.tables.table import NOTHING
+from augbench.results.wording import listed
 
 LEVEL = 0.05
 """Significance level of what is bold together with the best."""
@@ -29,20 +30,14 @@ def best_definition(finished: pd.DataFrame) -> str:
     return " ".join(sentences)
 
 
-def _alternatives(numbers_of_draws: Sequence[int]) -> str:
-    """Write numbers as one says them: `8`, `4 or 8`, `1, 2 or 4`."""
-    *before, last = map(str, numbers_of_draws)
-    return f"{', '.join(before)} or {last}" if before else last
-
-
 def accuracy_definition(finished: pd.DataFrame, draws: Sequence[int]) -> str:
     """Define the accuracy without draws and with each of `draws`, which are above 0."""
     plain = "Accuracy: share of test images whose most probable class is right, after the last epoch."
     if not draws:
         return plain
     return (
-        f"{plain} With {_alternatives(draws)} draw{'' if list(draws) == [1] else 's'}: class probabilities "
-        "averaged over so many test-time draws from the method's policy, mean of "
+        f"{plain} With {listed([str(one) for one in draws], 'or')} draw{'' if list(draws) == [1] else 's'}: class "
+        "probabilities averaged over so many test-time draws from the method's policy, mean of "
         f"{numbers(finished['test_time_repeats'])} repeats; {NOTHING} for methods without a policy to draw from."
     )
 

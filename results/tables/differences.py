@@ -14,7 +14,8 @@ from augbench.results.tables.cells import accuracy_digits, asked_seeds, by_compa
 from augbench.results.tables.comparison import row_of, with_draws
 from augbench.results.tables.definitions import LEVEL
 from augbench.results.tables.notes import MOST_NAMED, run_notes
-from augbench.results.tables.table import NOTHING, Cell, Column, Row, Table, number
+from augbench.results.tables.table import NOTHING, Cell, Column, Row, Table, number, signed
+from augbench.results.wording import few_names
 
 PREFERRED_REFERENCE = "none"
 
@@ -220,7 +221,9 @@ def _cells(difference: Difference, digits: int) -> list[Cell]:
         return [against, Cell(NOTHING), Cell(NOTHING), Cell(NOTHING)]
     interval, improvement, p_value = difference.interval, difference.improvement, difference.p_adjusted
     low, high = (interval.low, interval.high) if interval else (None, None)
-    points = [None if value is None else _signed(100 * value, digits) for value in (difference.estimate, low, high)]
+    points = [
+        None if value is None else signed(number(100 * value, digits)) for value in (difference.estimate, low, high)
+    ]
     chances = [None if value is None else f"{value:.2f}" for value in (improvement.probability, improvement.low)]
     chances.append(None if improvement.high is None else f"{improvement.high:.2f}")
     significant = p_value is not None and p_value <= LEVEL and difference.seeds >= difference.asked
@@ -228,11 +231,6 @@ def _cells(difference: Difference, digits: int) -> list[Cell]:
     cell = Cell(_with_ends(points), difference.estimate, None, seeds, best=significant).of(difference.asked)
     tested = Cell(NOTHING) if p_value is None else Cell(_p_text(p_value), p_value, None, seeds)
     return [against, cell, tested, Cell(_with_ends(chances), improvement.probability, None, seeds)]
-
-
-def _signed(value: float, digits: int) -> str:
-    text = number(value, digits)
-    return text if text.startswith("−") or float(text) == 0 else f"+{text}"
 
 
 def _with_ends(texts: Sequence[str | None]) -> str:
@@ -252,21 +250,16 @@ def _not_computed(found: Sequence[Difference]) -> list[str]:
         for problem in difference.problems:
             name = f"{difference.label}{with_draws(difference.draws)} on {difference.comparison}"
             by_problem.setdefault(problem, []).append(name)
-    return [f"Not computed, {problem}: {_few(names)}." for problem, names in by_problem.items()]
+    return [f"Not computed, {problem}: {few_names(names, MOST_NAMED)}." for problem, names in by_problem.items()]
 
 
 def _not_compared(comparisons: Sequence[str]) -> list[str]:
     if not comparisons:
         return []
     return [
-        f"Nothing is compared on {_few(comparisons)}: a single method, one epoch of training, or no method with all "
-        "seeds to compare with."
+        f"Nothing is compared on {few_names(comparisons, MOST_NAMED)}: a single method, one epoch of training, or no "
+        "method with all seeds to compare with."
     ]
-
-
-def _few(names: Sequence[str]) -> str:
-    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    return "; ".join([*names[:MOST_NAMED], *more])
 
 
 def _line(row: Row, difference: Difference) -> dict[str, object]:

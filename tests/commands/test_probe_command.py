@@ -59,7 +59,7 @@ def test_the_recorded_probe_and_the_other_kinds(out: Path, tmp_path: Path, augbe
     options = ("--kind", "rotation", "--values=-180:60:120", "--kind", "scale", "--values", "0.5,1,2")
     code, text, errors = augbench("probe", out, "--out", to, *options, "--device", "cpu")
     assert (code, errors) == (0, "")
-    files = {f"probe-{kind}.{ending}" for kind in ("rotation", "scale") for ending in ("csv", "png", "pdf")}
+    files = {f"probe-{kind}.{ending}" for kind in ("rotation", "scale") for ending in ("csv", "png", "pdf", "svg")}
     assert {path.name for path in to.iterdir()} == files
     assert all(str(to / file) in text for file in files)
     found = rows(to / "probe-rotation.csv")

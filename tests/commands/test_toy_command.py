@@ -31,7 +31,7 @@ def test_the_command_writes_every_seed_and_prints_the_means(tmp_path: Path, augb
     harmless = rows.drop_duplicates("seed")["harmless_degrees"]
     assert f"{harmless.mean():.1f} ± {harmless.std():.1f}°" in printed
     files = sorted(path.name for path in (tmp_path / "toy").iterdir())
-    assert files == ["toy.csv", "toy.pdf", "toy.png", "toy_trajectory.csv"]
+    assert files == ["toy.csv", "toy.pdf", "toy.png", "toy.svg", "toy_trajectory.csv"]
     assert all(name in printed.replace("\n", "") for name in files)
 
 

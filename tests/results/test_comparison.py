@@ -259,7 +259,7 @@ def test_of_many_missing_runs_a_few_are_named(tmp_path: Path, write_run: WriteRu
         write_run(f"learner-{number}", state=RunState.PLANNED)
     (note,) = [note for note in comparison_table(load_runs(tmp_path)).notes if note.startswith("Runs without a result")]
     assert note.count("learner-") == 6
-    assert note.endswith("learner-5 on mnist5k (size=14), 3 more.")
+    assert note.endswith("learner-5 on mnist5k (size=14) and 3 more.")
 
 
 def test_one_epoch_is_no_result(write_run: WriteRun, tmp_path: Path) -> None:

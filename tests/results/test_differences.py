@@ -183,7 +183,7 @@ def test_nothing_to_compare(write_right: WriteRight, write_run: WriteRun, tmp_pa
     assert not has_differences(runs)
     table = differences_table(runs)
     assert table.rows == ()
-    assert any(note.startswith("Nothing is compared on mnist5k (size=14); rotmnist5k") for note in table.notes)
+    assert any(note.startswith("Nothing is compared on mnist5k (size=14), rotmnist5k") for note in table.notes)
     write_right("scale", SCALE[0])
     assert has_differences(load_runs(tmp_path))
 

@@ -328,3 +328,12 @@ def test_wrong_names_of_pages_are_refused(compared: Runs, tmp_path: Path) -> Non
     with pytest.raises(UserError, match="is a folder"):
         write_report(compared, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_metric_that_a_run_lacks_is_an_empty_cell(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    folder = write_run("scale")
+    result = json.loads((folder.path / "result.json").read_text())
+    del result["metrics"]["0"]["ece_equal_mass"]
+    (folder.path / "result.json").write_text(json.dumps(result))
+    assert "scale" in report_page(load_runs(tmp_path), "A page")

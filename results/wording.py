@@ -1,0 +1,19 @@
+"""Numbers and names as a sentence has them."""
+
+from collections.abc import Sequence
+
+
+def counted(count: int, noun: str) -> str:
+    """Put a number before a noun: `1 run`, `12 runs`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """List names: `a`, `a and b`, `a, b and c`."""
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def few_names(names: Sequence[str], most: int = 4) -> str:
+    """List names, of many only the first ones and how many more there are: `a, b, c, d and 3 more`."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
