@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -208,18 +209,19 @@ def doubled(work: Callable[[int], object], most: int, long: float, now: Clock) -
     """
     images = min(FEWEST, most)
     while True:
-        # At first there is work that is done only once, so what ends the doubling is timed a second time.
-        taken = _seconds_of(work, images, now)
-        last = images >= most or taken > long
-        taken = min(taken, _seconds_of(work, images, now)) if last else taken
+        on_these = partial(work, images)
+        taken = _seconds_of(on_these, now)
         if images >= most or taken > long:
-            return images, taken
+            # At first there is work that is done only once, so what ends the doubling is timed a second time.
+            taken = min(taken, _seconds_of(on_these, now))
+            if images >= most or taken > long:
+                return images, taken
         images = min(2 * images, most)
 
 
-def _seconds_of(work: Callable[[int], object], images: int, now: Clock) -> float:
+def _seconds_of(work: Callable[[], object], now: Clock) -> float:
     start = now()
-    work(images)
+    work()
     return now() - start
 
 
@@ -227,9 +229,7 @@ def repeated(work: Callable[[], object], now: Clock) -> list[float]:
     """Do something some times over, and at least twice; returns the seconds of each time."""
     times: list[float] = []
     while len(times) < TIMED_STEPS and (len(times) < 2 or sum(times) < MOST_SECONDS):
-        start = now()
-        work()
-        times.append(now() - start)
+        times.append(_seconds_of(work, now))
     return times
 
 

@@ -17,7 +17,7 @@ from augbench.results.figures.style import Look, figure_style, method_looks
 from augbench.results.frame import Runs
 from augbench.results.published import load_published
 from augbench.results.statistics.summary import summarise
-from augbench.results.wording import few_names
+from augbench.results.wording import counted, few_names
 
 SEEDS, REPEATS = "seeds", "repeats"
 _MOST_DRAWS = 3  # numbers of test-time draws in a panel; of more only the largest is drawn
@@ -250,7 +250,7 @@ def _notes(
         yield f"Dark triangles: published by {few_names(sources)}, trained as they chose; no standard deviations drawn."
     for name, inside in left_out.items():
         if len(inside):
-            count = f"{len(inside)} published method{'s' if len(inside) > 1 else ''}"
+            count = counted(len(inside), "published method")
             where = f"error {_span(inside['error'])}, ECE {_span(inside['ece'])}"
             yield f"Outside the panel of {name}: {count} ({where})."
     yield from caveats(runs)

@@ -12,6 +12,7 @@ from augbench.results.figures.notes import caveats, lines_text
 from augbench.results.figures.panels import new_panels, padded
 from augbench.results.figures.style import figure_style, method_looks
 from augbench.results.frame import Runs
+from augbench.results.tables.definitions import numbers
 from augbench.results.wording import few_names
 
 _GAP = 1.0
@@ -62,8 +63,8 @@ def _draw(axes: Axes, runs: Runs, scores: pd.DataFrame) -> None:
         several = of_method["seed"].nunique() > 1
         for _, of_seed in of_method.groupby("seed") if several else ():
             for part in _parts(of_seed.set_index("draws")["value"]):
-                axes.plot(_places(part, nothing), 100 * part, color=look.colour, linewidth=0.5, alpha=0.45, marker=".",
-                          markersize=2)  # fmt: skip
+                (line,) = axes.plot(_places(part, nothing), 100 * part, ".", color=look.colour, markersize=2)
+                line.set(linestyle="solid", linewidth=0.5, alpha=0.45)
         means = _parts(of_method.groupby("draws")["value"].mean())
         for part, name in zip(means, [str(label), "_"], strict=False):
             (line,) = axes.plot(_places(part, nothing), 100 * part, look.marker, color=look.colour, label=name)
@@ -92,7 +93,7 @@ def _parts(values: "pd.Series[float]") -> Sequence["pd.Series[float]"]:
 
 def _notes(runs: Runs, scores: pd.DataFrame) -> Iterator[str]:
     yield lines_text(scores)
-    repeats = " or ".join(str(count) for count in sorted(set(runs.finished()["test_time_repeats"])))
+    repeats = numbers(runs.finished()["test_time_repeats"])
     yield f"Probabilities averaged over the draws; each value is the mean of {repeats} repeats. 0: no draws."
     drawn = set(scores[scores["draws"] > 0]["label"])
     without = [label for label in dict.fromkeys(scores["label"]) if label not in drawn]

@@ -4,7 +4,7 @@ import pandas as pd
 
 from augbench.results.frame import Runs
 from augbench.results.tables.cells import is_trial
-from augbench.results.wording import few_names
+from augbench.results.wording import counted, few_names
 
 MOST_WARNINGS = 3
 """Warnings below a figure; of more, their number is given."""
@@ -19,7 +19,7 @@ def seeds_text(frame: pd.DataFrame) -> str:
     counts = frame.groupby(["comparison", "label"], sort=False)["seed"].nunique()
     least, most = int(counts.min()), int(counts.max())
     if least == most:
-        return f"n = {most} seed{'s' if most > 1 else ''}"
+        return f"n = {counted(most, 'seed')}"
     fewer = [
         f"{label} on {comparison}" if frame["comparison"].nunique() > 1 else label
         for comparison, label in counts[counts < most].index

@@ -14,7 +14,7 @@ from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import new_panels, padded
 from augbench.results.figures.style import figure_style, method_looks
 from augbench.results.frame import Runs
-from augbench.results.wording import few_names
+from augbench.results.wording import counted, few_names
 
 FRONT = "Pareto front"
 _UNITS = (("Hours", 3600.0, 0.5), ("Minutes", 60.0, 1.0), ("Seconds", 1.0, 0.0))
@@ -161,5 +161,5 @@ def _notes(runs: Runs, clocked: pd.DataFrame, moved: int) -> Iterator[str]:
         names = few_names(list(dict.fromkeys(incomplete)))
         yield f"Faded, with fewer seeds than asked for, and not on the front: {names}."
     if moved:
-        yield f"Left out: {moved} run{'s' if moved > 1 else ''} of which a part was computed on another device."
+        yield f"Left out: {counted(moved, 'run')} of which a part was computed on another device."
     yield from caveats(runs)

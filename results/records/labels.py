@@ -5,6 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from augbench.bench.spec import Component, RunSpec, brief, canonical_json
+from augbench.results.wording import counted
 
 KNOWN_METHODS = (
     *("none", "fixed", "trivialaugment", "randaugment"),
@@ -96,7 +97,7 @@ def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
     datasets = _named([spec.dataset.label for spec in specs], [_details(spec.dataset) for spec in specs])
     networks = _named([spec.network.label for spec in specs], [_details(spec.network) for spec in specs])
     places = list(zip(datasets, networks, strict=True))
-    epochs = [_count(spec.budget.epochs, "epoch") for spec in specs]
+    epochs = [counted(spec.budget.epochs, "epoch") for spec in specs]
     budgets = _named(epochs, [spec.budget.model_dump(mode="json") for spec in specs], places)
     protocols = differences([()] * len(specs), [_protocol_details(spec) for spec in specs])
     parts = list(zip(datasets, networks, budgets, protocols, strict=True))
@@ -136,7 +137,3 @@ def _details(component: Component) -> dict[str, object]:
 
 def _protocol_details(spec: RunSpec) -> dict[str, object]:
     return {**spec.protocol.model_dump(mode="json"), "protocol_version": spec.protocol_version}
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -85,8 +85,7 @@ def left_out(problems: Sequence[Problem]) -> Iterator[str]:
     trials = sum(problem.kind == "trial of a tuning" for problem in problems)
     if trials:
         verb, they = ("is", "it is") if trials == 1 else ("are", "they are")
-        number = f"{trials:,} {'trial' if trials == 1 else 'trials'} of a tuning"
-        yield f"{number} {verb} left out: {they} evaluated on validation images."
+        yield f"{counted(trials, 'trial')} of a tuning {verb} left out: {they} evaluated on validation images."
 
 
 def _code(finished: pd.DataFrame) -> Iterator[str]:

@@ -10,16 +10,15 @@ from augbench.results.figures.style import method_looks
 from augbench.results.frame import Runs
 from augbench.results.report.grid import only_device, significant
 from augbench.results.report.looks import look_data
+from augbench.results.report.results_grids import MEASURES
 from augbench.results.report.units import TimeUnit, time_unit
 from augbench.results.statistics.summary import summarise
+from augbench.results.tables.cells import LOWER_IS_BETTER
 from augbench.results.tables.table import SEVERAL_DEVICES
 
-METRICS = (
-    {"name": "accuracy", "label": "Accuracy (%)", "higher": True, "share": True},
-    {"name": "nll", "label": "NLL", "higher": False, "share": False},
-    {"name": "brier", "label": "Brier", "higher": False, "share": False},
-    {"name": "ece", "label": "ECE", "higher": False, "share": False},
-    {"name": "ece_equal_mass", "label": "ECE, equal mass", "higher": False, "share": False},
+METRICS = tuple(
+    {"name": name, "label": label, "higher": name not in LOWER_IS_BETTER, "share": name == "accuracy"}
+    for name, label in MEASURES.items()
 )
 
 Json = dict[str, Any]

@@ -5,8 +5,15 @@ import pandas as pd
 from augbench.bench.run_folder import RunState
 from augbench.results.frame import Runs
 from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, only_device, text_cells
-from augbench.results.report.units import SECONDS_IN_AN_HOUR, TimeUnit, time_unit
-from augbench.results.tables.costs import COUNTED_PHASES, TUNING_COLUMNS, passes_cell, tuning_cell, tuning_definitions
+from augbench.results.report.units import TimeUnit, time_unit
+from augbench.results.tables.costs import (
+    COUNTED_PHASES,
+    SECONDS_IN_AN_HOUR,
+    TUNING_COLUMNS,
+    passes_cell,
+    tuning_cell,
+    tuning_definitions,
+)
 from augbench.results.tables.table import NOTHING, SEVERAL_DEVICES, mean_cell
 
 

@@ -12,6 +12,7 @@ from augbench.bench.plan import state_in_words
 from augbench.bench.run_folder import RunState
 from augbench.results.frame import Runs
 from augbench.results.report.grid import Grid, plain_grid
+from augbench.results.wording import counted
 
 MOST_REASONS = 5
 OUT = "OUT"
@@ -58,9 +59,8 @@ def _group(number: int, cause: str, source: str, inside: pd.DataFrame, commands:
     headings = ("Method", "Data set", "Seed", "State", "Reason", "Run")
     columns = ["label", "comparison", "seed", "state", "reason", "folder"]
     rows = inside[columns].itertuples(index=False, name=None)
-    count = f"{len(inside):,} run{'' if len(inside) == 1 else 's'}"
     return FailedGroup(
-        title=f"{cause}: {count}",
+        title=f"{cause}: {counted(len(inside), 'run')}",
         meaning=MEANING[known] if known else _meaning(cause),
         what_helps=WHAT_HELPS[known] if known else "",
         reasons=tuple(counted_alike(reason for reason in inside["reason"] if reason)[:MOST_REASONS]),

@@ -7,6 +7,7 @@ import pandas as pd
 
 from augbench.bench.run_folder import RunState
 from augbench.results.frame import Runs
+from augbench.results.records.record import Code
 from augbench.results.report.grid import Grid, plain_grid
 
 _ENVIRONMENT = (
@@ -45,9 +46,7 @@ def _text(value: Any) -> str:
 
 
 def _code(commit: object, dirty: object) -> str:
-    if not isinstance(commit, str) or not commit:
-        return ""
-    return f"{commit[:10]}{' with changes' if dirty is True else ''}"
+    return Code(commit=commit, dirty=dirty is True).label if isinstance(commit, str) and commit else ""
 
 
 def commits(runs: Runs) -> list[tuple[str, int]]:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from augbench.results.frame import Runs
+from augbench.results.tables.costs import SECONDS_IN_AN_HOUR
 
-SECONDS_IN_AN_HOUR = 3600
 SHORT = 1000  # seconds of the longest training, up to which they say more than hours
 
 
