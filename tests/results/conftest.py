@@ -34,13 +34,8 @@ def write_run_folder(
     epochs: int = 2,
     protocol: Protocol | None = None,
     state: RunState = RunState.DONE,
-    accuracy: Mapping[int, float] | float = 0.9,
-    probe: Sequence[float] = (0.5, 0.4, 0.9, 0.4),
     learned: Sequence[Mapping[str, float]] = (),
     code: Mapping[str, Any] = MappingProxyType({"commit": "0123456789abcdef", "dirty": False}),
-    training_seconds: float = 10.0,
-    search_seconds: float = 0.0,
-    search_passes: int = 0,
     device: str = "cpu one",
     probabilities: Sequence[Sequence[float]] = ((0.9, 0.1), (0.2, 0.8), (0.6, 0.4), (0.7, 0.3)),
     labels: Sequence[int] = (0, 1, 1, 0),
@@ -50,22 +45,18 @@ def write_run_folder(
     status: Mapping[str, Any] = MappingProxyType({}),
     gpu: bool | None = None,
     environment: Mapping[str, Any] = MappingProxyType({}),
-    planted: tuple[str, Sequence[str]] | None = None,
-    recovery: Mapping[str, float] | None = None,
+    **measured: Any,
 ) -> RunFolder:
     """Write one run folder below `root`, the folder given as --out.
 
-    Names may be such as cannot be registered. Only what is done gets a result. `accuracy` is that of each number of
-    test-time draws, or without any; `probe` is the accuracy at PROBE_DEGREES. `learned` are the learned numbers after
+    Names may be such as cannot be registered. Only what is done gets a result. `learned` are the learned numbers after
     each epoch, the last of them repeated to the end. Two devices joined by " + " make a run that went on elsewhere.
     `drawn` are the probabilities (repeats, images, classes) by number of test-time draws, `probabilities` those without
     any. `status` is what is recorded besides the state, such as cause and reason. There is an `environment.json` if
-    `gpu` says whether the device is one, with the entries of `environment` besides. `planted` is the name of a law with
-    the coordinates that it changes, `recovery` the distance in each coordinate.
+    `gpu` says whether the device is one, with the entries of `environment` besides. `measured` is for `_measured`.
     """
     learner = Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1})
-    data = Component(name=dataset, version=dataset_version, settings=dict(options), checksum="sha256:0123456789abcdef")
-    spec = _spec(learner, data, protocol or Protocol(), epochs, seed)
+    spec = _spec(learner, _data(dataset, dataset_version, options), protocol or Protocol(), epochs, seed)
     folder = RunFolder(root / "runs" / spec.folder_name)
     folder.write_spec(spec)
     rows = _epochs(learned, epochs)
@@ -73,27 +64,45 @@ def write_run_folder(
     folder.write_status(state, **status)
     if gpu is not None:
         write_json(folder.path / "environment.json", {"attempts": [_attempt(device, gpu, code) | dict(environment)]})
+    found = _measured(device, **measured)
     if state != RunState.DONE:
         return folder
-    predictions = {
-        f"draws_{n}": np.array(repeats, dtype=np.float32) for n, repeats in {0: [probabilities], **drawn}.items()
-    }
-    with atomic_write(folder.predictions) as file:
-        np.savez_compressed(file, labels=np.array(labels), **predictions)
-    by_draws = accuracy if isinstance(accuracy, Mapping) else {0: accuracy}
-    result = {
-        "identity": spec.identity,
-        "metrics": {str(draws): _metrics(value) for draws, value in by_draws.items()},
-        "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe)},
-        "learned": rows[-1]["learned"],
-        "seconds": {name: _phases(search_seconds, training_seconds) for name in device.split(" + ")},
-        "code": dict(code),
-        "image_passes": {"search": search_passes, "training": 8000, "evaluation": 4, "compilation": 0},
-        "train_images": 4000,
-        "test_images": len(labels),
-    }
-    write_json(folder.path / "result.json", result | _planted(planted, recovery))
+    _write_predictions(folder, labels, {0: [probabilities], **drawn})
+    result = {"identity": spec.identity, "learned": rows[-1]["learned"], "code": dict(code)}
+    images = {"train_images": 4000, "test_images": len(labels)}
+    write_json(folder.path / "result.json", result | images | found)
     return folder
+
+
+def _measured(
+    device: str,
+    *,
+    accuracy: Mapping[int, float] | float = 0.9,
+    probe: Sequence[float] = (0.5, 0.4, 0.9, 0.4),
+    training_seconds: float = 10.0,
+    search_seconds: float = 0.0,
+    search_passes: int = 0,
+    planted: tuple[str, Sequence[str]] | None = None,
+    recovery: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """Make the part of a result that was measured.
+
+    `accuracy` is that of each number of test-time draws, or without any; `probe` is the accuracy at PROBE_DEGREES.
+    `planted` is the name of a law with the coordinates that it changes, `recovery` the distance in each coordinate.
+    """
+    return {
+        "metrics": _by_draws(accuracy),
+        "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe)},
+        "seconds": {name: _phases(search_seconds, training_seconds) for name in device.split(" + ")},
+        "image_passes": {"search": search_passes, "training": 8000, "evaluation": 4, "compilation": 0},
+        **_planted(planted, recovery),
+    }
+
+
+def _write_predictions(folder: RunFolder, labels: Sequence[int], by_draws: Mapping[int, Any]) -> None:
+    arrays = {f"draws_{draws}": np.array(repeats, dtype=np.float32) for draws, repeats in by_draws.items()}
+    with atomic_write(folder.predictions) as file:
+        np.savez_compressed(file, labels=np.array(labels), **arrays)
 
 
 def _attempt(device: str, gpu: bool, code: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,6 +125,10 @@ def _spec(method: Component, dataset: Component, protocol: Protocol, epochs: int
     )
 
 
+def _data(name: str, version: int, options: Mapping[str, Any]) -> Component:
+    return Component(name=name, version=version, settings=dict(options), checksum="sha256:0123456789abcdef")
+
+
 def _planted(law: tuple[str, Sequence[str]] | None, recovery: Mapping[str, float] | None) -> dict[str, Any]:
     planted = {} if law is None else {"planted": {"law": law[0], "coordinates": list(law[1])}}
     return planted if recovery is None else planted | {"recovery": dict(recovery)}
@@ -131,6 +144,11 @@ def _epochs(learned: Sequence[Mapping[str, float]], epochs: int) -> list[dict[st
 
 def _phases(search: float, training: float) -> dict[str, float]:
     return {"search": search, "training": training, "evaluation": 1.0, "compilation": 0.0}
+
+
+def _by_draws(accuracy: Mapping[int, float] | float) -> dict[str, Any]:
+    by_draws = accuracy if isinstance(accuracy, Mapping) else {0: accuracy}
+    return {str(draws): _metrics(value) for draws, value in by_draws.items()}
 
 
 def _metrics(accuracy: float) -> dict[str, dict[str, Any]]:
