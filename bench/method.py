@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from augbench.bench.image_space import ImageSpace
+from augbench.bench.network import NetworkInput
 from augbench.bench.search import SearchProblem
 from augbench.bench.space import Draw, Space, to_unit_interval
 
@@ -39,6 +40,7 @@ class Setting:
         epochs: Epochs of the training phase.
         baseline_copies: Copies of each image in a batch for methods that have no number of their own.
         device: Where images, network and learned parameters live.
+        network_input: What the network takes; given where the training loop takes normalised images too.
     """
 
     space: Space
@@ -48,6 +50,7 @@ class Setting:
     epochs: int
     baseline_copies: int
     device: torch.device
+    network_input: NetworkInput | None = None
 
     @property
     def image_space(self) -> ImageSpace:
@@ -60,12 +63,14 @@ class Copies:
     """Augmented copies of a batch.
 
     Attributes:
-        images: M copies of B images, copy by copy, float in [0, 1]; (M·B, C, H, W).
+        images: M copies of B images, copy by copy, float in [0, 1] or normalised; (M·B, C, H, W).
         draw: The draws behind them where the shared space made them.
+        normalised: Whether images are what `Setting.network_input` says instead of in [0, 1].
     """
 
     images: Tensor
     draw: Draw | None = None
+    normalised: bool = False
 
 
 class Method(Generic[H]):
@@ -125,6 +130,18 @@ class Method(Generic[H]):
             generator: Source of randomness on the images' device.
         """
         return Copies(to_unit_interval(repeat(images, self.copies)))
+
+    def augment_indexed(self, images: Tensor, indices: Tensor, generator: torch.Generator) -> Copies:
+        """Make the copies of the images with these indices, as the training loop asks for them.
+
+        Only to be overridden to spare the gather; what is made and what is drawn must be the same as by `augment`.
+
+        Args:
+            images: All training images; (N, C, H, W), uint8.
+            indices: Which of them are in the batch; (B,).
+            generator: Source of randomness on the images' device.
+        """
+        return self.augment(images[indices], generator)
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Loss of each copy, here cross-entropy.
@@ -213,9 +230,17 @@ class SharedSpaceMethod(Method[H]):
 
     def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
         """Make the augmented copies, each with a draw of its own."""
-        images = repeat(images, self.copies)
-        draw = self.draw(len(images), generator)
+        draw = self.draw(self.copies * len(images), generator)
         return Copies(self.setting.space.apply(images, draw), draw)
+
+    def augment_indexed(self, images: Tensor, indices: Tensor, generator: torch.Generator) -> Copies:
+        """Make the same copies at once, normalised where the training loop takes that."""
+        if type(self).augment is not SharedSpaceMethod.augment:
+            return super().augment_indexed(images, indices, generator)
+        space, form = self.setting.space, self.setting.network_input
+        draw = self.draw(self.copies * len(indices), generator)
+        output = space.apply(images, draw, indices=indices, network_input=form)
+        return Copies(output, draw, normalised=form is not None)
 
     def test_policy(self) -> Policy | None:
         """Draw as in training, without gradients."""

@@ -1,6 +1,7 @@
 """Networks: built by name for the images and classes of a data set."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -33,20 +34,43 @@ class NetworkSource(ABC):
         """
 
 
+@dataclass(frozen=True)
+class NetworkInput:
+    """What a network takes behind its normalisation: images (x − mean)/deviation in channels-last memory order.
+
+    Attributes:
+        mean: Mean of each channel, of images in [0, 1]; (C,).
+        deviation: Standard deviation of each channel; (C,).
+        dtype: Type of the normalised images.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+    dtype: torch.dtype
+
+
 class Normalised(nn.Module):
-    """A network that takes images in [0, 1] and normalises them itself; in channels-last memory order, for speed."""
+    """A network that takes images in [0, 1] and normalises them itself; in channels-last memory order, for speed.
+
+    Attributes:
+        memory_format: Memory order of its weights and of the images that it gets.
+    """
 
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, network: nn.Module, mean: Tensor, deviation: Tensor) -> None:
+    def __init__(self, network: nn.Module, mean: Tensor, deviation: Tensor, channels_last: bool = True) -> None:
         super().__init__()
-        self.network = network.to(memory_format=torch.channels_last)
+        self.memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        self.network = network.to(memory_format=self.memory_format)
         self.register_buffer("mean", mean.view(-1, 1, 1))
         self.register_buffer("deviation", deviation.view(-1, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images (N, C, H, W) in [0, 1] to logits (N, classes)."""
-        normalised = (images - self.mean) / self.deviation
-        logits: Tensor = self.network(normalised.contiguous(memory_format=torch.channels_last))
+        return self.on_normalised((images - self.mean) / self.deviation)
+
+    def on_normalised(self, images: Tensor) -> Tensor:
+        """Map images (N, C, H, W) that are normalised already to logits (N, classes)."""
+        logits: Tensor = self.network(images.contiguous(memory_format=self.memory_format))
         return logits

@@ -7,10 +7,14 @@ Coordinates are those of `torch.nn.functional.affine_grid`: x to the right, y do
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+
+from augbench.bench import fused_resampling
+from augbench.bench.network import NetworkInput
+from augbench.bench.resampling import crop, normalised, resample_in_pieces, sampled, sampling_grid
 
 CONTINUOUS_BLOCKS = ("rotation", "x-scale", "y-scale", "x-shear")
 DISCRETE_BLOCKS = ("half-turn", "flip", "crop")
@@ -91,12 +95,12 @@ class Space:
 
     def maxima(self, device: torch.device | str = "cpu") -> Tensor:
         """Maxima A of the continuous blocks; (4,)."""
-        return torch.tensor([block.maximum for block in self.blocks if block.maximum is not None], device=device)
+        return _numbers(tuple(block.maximum for block in self.blocks if block.maximum is not None), device).clone()
 
     def supports(self, device: torch.device | str = "cpu") -> Tensor:
         """Support sizes N of the discrete blocks; (3,)."""
-        sizes = [float(block.support) for block in self.blocks if block.support is not None]
-        return torch.tensor(sizes, device=device)
+        sizes = tuple(float(block.support) for block in self.blocks if block.support is not None)
+        return _numbers(sizes, device).clone()
 
     def sample(self, count: int, probabilities: Tensor, ranges: Tensor, generator: torch.Generator) -> Draw:
         """Draw `count` transforms from Q_θ, θ = (π, α) (SCALE, section 3.1).
@@ -123,23 +127,23 @@ class Space:
         offsets = torch.randint(self.crop_positions, (count, 2), device=device, generator=generator)
         return coins[:, 0], coins[:, 1], offsets
 
+    def crop_offsets(self, draw: Draw) -> Tensor:
+        """Row and column where each crop begins in the padded image, the middle where it is inactive; (N, 2) long."""
+        return torch.where(draw.active[:, 6:], draw.offsets, self.padding)
+
     def crop(self, images: Tensor, draw: Draw) -> Tensor:
         """Crop the zero-padded images at the drawn offsets; inactive draws stay as they are.
 
         Equals torchvision's `RandomCrop(image_size, padding)`: what is cut off here is lost to the later blocks.
 
         Args:
-            images: (N, C, H, W), of any type.
-            draw: N draws.
+            images: (B, C, H, W), of any type.
+            draw: N = M·B draws, copy by copy: draw n acts on image n mod B.
+
+        Returns:
+            (N, C, H, W).
         """
-        offsets = torch.where(draw.active[:, 6:], draw.offsets, self.padding)
-        padded = F.pad(images, (self.padding,) * 4)
-        steps = torch.arange(self.image_size, device=images.device)
-        rows = (offsets[:, :1] + steps)[:, None, :, None]
-        columns = (offsets[:, 1:] + steps)[:, None, None, :]
-        image = torch.arange(len(images), device=images.device)[:, None, None, None]
-        channel = torch.arange(images.shape[1], device=images.device)[None, :, None, None]
-        return padded[image, channel, rows, columns]
+        return crop(images, self.crop_offsets(draw), self.padding)
 
     def inverse_matrices(self, draw: Draw) -> Tensor:
         """Matrices of g⁻¹ = g6⁻¹…g1⁻¹, which take output to input coordinates; (N, 2, 2).
@@ -165,17 +169,37 @@ class Space:
         shift = (self.padding - offsets.flip(1)).to(linear.dtype) * 2 / self.image_size  # x from columns, y from rows
         return torch.cat((linear, linear @ shift[:, :, None]), dim=2)
 
-    def apply(self, images: Tensor, draw: Draw) -> Tensor:
-        """Apply one draw to each image: the crop while gathering, then all affine blocks in one resampling.
+    def apply(
+        self,
+        images: Tensor,
+        draw: Draw,
+        *,
+        indices: Tensor | None = None,
+        network_input: NetworkInput | None = None,
+    ) -> Tensor:
+        """Apply each draw to an image: the crop while gathering, then all affine blocks in one resampling.
 
         Args:
-            images: (N, C, H, W), uint8 in 0…255 or float in [0, 1].
-            draw: N draws.
+            images: (B, C, H, W), uint8 in 0…255 or float in [0, 1]; any number of them where `indices` is given.
+            draw: N = M·B draws, copy by copy: draw n acts on image n mod B.
+            indices: Indices of the B images; all by default.
+            network_input: What the images are made for, if for a network behind its normalisation.
 
         Returns:
-            Float images in [0, 1], zero-filled; differentiable in the magnitudes of `draw`.
+            N images, zero-filled, in [0, 1] or as `network_input` says; (N, C, H, W), differentiable in the magnitudes
+            of `draw`.
         """
-        return resample(to_unit_interval(self.crop(images, draw)), self.inverse_matrices(draw))
+        offsets, matrices = self.crop_offsets(draw), self.inverse_matrices(draw)
+        in_bytes = images.dtype == torch.uint8 and matrices.dtype == torch.float32
+        if in_bytes and fused_resampling.usable(images.device):
+            crops = fused_resampling.Crops(images, indices, offsets, self.padding, network_input)
+            return fused_resampling.resample(crops, matrices)
+        chosen = images if indices is None else images[indices]
+        if in_bytes and images.device.type == "cpu":
+            output = resample_in_pieces(chosen, offsets, self.padding, matrices)
+        else:
+            output = resample(to_unit_interval(crop(chosen, offsets, self.padding)), matrices)
+        return output if network_input is None else normalised(output, network_input)
 
 
 def shared_space(image_size: int) -> Space:
@@ -206,7 +230,9 @@ def resample(images: Tensor, inverse_matrices: Tensor) -> Tensor:
     Returns:
         (N, C, H, W); differentiable in both arguments.
     """
-    if inverse_matrices.shape[-1] == 2:
-        inverse_matrices = F.pad(inverse_matrices, (0, 1))
-    grid = F.affine_grid(inverse_matrices, list(images.shape), align_corners=False)
-    return F.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+    return sampled(images, sampling_grid(inverse_matrices, *images.shape[2:]))
+
+
+@cache
+def _numbers(values: tuple[float, ...], device: torch.device | str) -> Tensor:
+    return torch.tensor(values, device=device)

@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from augbench.bench.method import Hyperparameters, Method, Setting, SharedSpaceMethod
+from augbench.bench.network import NetworkInput
 from augbench.bench.randomness import derived_seed, generator
 from augbench.bench.space import Block, Draw, Space
 from augbench.methods.none import NoAugmentation
@@ -193,9 +194,17 @@ class PointRotations(Space):
         magnitudes = ranges * (2 * uniform[:, 1:] - 1)
         return Draw(active, magnitudes, *self.sample_elements(count, generator))
 
-    def apply(self, images: Tensor, draw: Draw) -> Tensor:
-        """Rotate each of N points (N, 2) by its draw."""
-        return rotate(images, (draw.magnitudes * draw.active)[:, 0])
+    def apply(
+        self,
+        images: Tensor,
+        draw: Draw,
+        *,
+        indices: Tensor | None = None,
+        network_input: NetworkInput | None = None,
+    ) -> Tensor:
+        """Rotate points (B, 2): draw n acts on point n mod B. Points are not normalised."""
+        points = images if indices is None else images[indices]
+        return rotate(points.repeat(len(draw) // len(points), 1), (draw.magnitudes * draw.active)[:, 0])
 
 
 class FixedRotation(SharedSpaceMethod[Hyperparameters]):

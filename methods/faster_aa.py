@@ -1,6 +1,7 @@
 """Faster AutoAugment: sub-policies learned by gradients against a critic before training."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -73,7 +74,7 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
             "levels": self.policy.levels,
         }
 
-    @property
+    @cached_property
     def image_space(self) -> ImageSpace:
         """The wide space, resampled bilinearly, which gives gradients in the search."""
         return ImageSpace(self.setting.space.image_size, "bilinear")

@@ -7,6 +7,7 @@ classifier on the same features keeps the augmented images in their classes.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 
 import torch
@@ -264,7 +265,7 @@ def operation_outputs(
     Returns:
         (N, O, C, H, W), in [0, 1].
     """
-    operations = torch.tensor(SEARCHED, device=images.device).expand_as(levels)
+    operations = _searched(images.device).expand_as(levels)
     magnitudes = mapping.magnitudes(operations, levels, generator)
     copies = images[:, None].expand(-1, len(SEARCHED), -1, -1, -1).flatten(0, 1)
     outputs = space.apply(copies, operations.flatten(), magnitudes.flatten(), generator)
@@ -275,6 +276,13 @@ def operation_outputs(
     return torch.where(_listed(NO_GRADIENT_IN_LEVELS, images.device), outputs + through_levels, outputs)
 
 
+@cache
+def _searched(device: torch.device) -> Tensor:
+    """Operations of the search, in their order; (O,)."""
+    return torch.tensor(SEARCHED, device=device)
+
+
+@cache
 def _listed(names: tuple[str, ...], device: torch.device) -> Tensor:
     """Which operations are among those named; (O, 1, 1, 1) bool."""
     listed = [OPERATIONS[index] in names for index in SEARCHED]

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from augbench.bench.method import Copies, Hyperparameters, Policy, Setting, SharedSpaceMethod, repeat
+from augbench.bench.method import Copies, Hyperparameters, Policy, Setting, SharedSpaceMethod
 from augbench.bench.registry import register
 from augbench.bench.space import Draw, to_unit_interval
 
@@ -27,10 +27,10 @@ class FixedAugmentation(SharedSpaceMethod[Hyperparameters]):
 
     def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
         """Crop and mirror; both only move whole pixels, so nothing is resampled."""
-        images = repeat(images, self.copies)
-        draw = self.draw(len(images), generator)
-        cropped = to_unit_interval(self.setting.space.crop(images, draw))
-        return Copies(torch.where(draw.flip[:, None, None, None], cropped.flip(-1), cropped), draw)
+        draw = self.draw(self.copies * len(images), generator)
+        cropped = self.setting.space.crop(images, draw)
+        mirrored = torch.where(draw.flip[:, None, None, None], cropped.flip(-1), cropped)
+        return Copies(to_unit_interval(mirrored), draw)
 
     def test_policy(self) -> Policy | None:
         """No test-time rows: there is no learned policy, and the paper has none."""

@@ -2,7 +2,6 @@
 
 import torch
 from pydantic import Field
-from torch.nn import functional as F
 
 from augbench.bench.method import Hyperparameters, Setting, SharedSpaceMethod
 from augbench.bench.registry import register
@@ -37,7 +36,7 @@ class TrivialAugment(SharedSpaceMethod[TrivialAugmentHyperparameters]):
         space, device = self.setting.space, generator.device
         blocks = len(space.blocks)
         chosen = torch.randint(blocks + 1, (count,), device=device, generator=generator)
-        active = F.one_hot(chosen, blocks + 1)[:, :blocks].bool()  # the last choice is the identity
+        active = chosen[:, None] == torch.arange(blocks, device=device)  # the last choice is the identity
         level = torch.randint(self.hyperparameters.levels, (count, 1), device=device, generator=generator)
         sign = 2 * torch.randint(2, (count, len(self.maxima)), device=device, generator=generator) - 1
         magnitudes = sign * self.maxima * level / (self.hyperparameters.levels - 1)

@@ -1,6 +1,7 @@
 """What policies on the wide space share: torchvision's tables of strengths, and how a policy is applied."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -120,13 +121,13 @@ def apply_in_turn(
     """Transform images (N, C, H, W), uint8 or float in [0, 1]; returns float images in [0, 1]."""
     for application in applications:
         images = space.apply(images, application.operations, application.magnitudes, generator)
-    return images
+    return to_unit_interval(images)
 
 
 class WidePolicy(Method[H]):
     """A policy on the wide space: it says which operations to apply one after another, the rest follows."""
 
-    @property
+    @cached_property
     def image_space(self) -> ImageSpace:
         """The wide space."""
         return self.setting.image_space
@@ -145,7 +146,7 @@ class WidePolicy(Method[H]):
         Returns:
             Float images in [0, 1].
         """
-        return apply_in_turn(to_unit_interval(images), self.draw(len(images), generator), self.image_space, generator)
+        return apply_in_turn(images, self.draw(len(images), generator), self.image_space, generator)
 
     def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
         """Make the augmented copies, each with a draw of its own."""

@@ -3,18 +3,21 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from augbench.bench.catalogues import methods
 from augbench.bench.conformance import check_method
+from augbench.bench.image_space import OPERATIONS, ImageSpace, _Piece
 from augbench.bench.placement import Placement
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.space import Draw, shared_space
 from augbench.bench.spec import RunSpec
 from augbench.bench.stopping import StopSignal
-from augbench.bench.worker import execute
+from augbench.bench.training import new_trainer
+from augbench.bench.worker import execute, load_dataset
 
 pytestmark = [
     pytest.mark.gpu,
@@ -45,6 +48,34 @@ def test_every_method_trains_and_evaluates(
 def test_every_method_keeps_the_contract(method: str) -> None:
     report = check_method(methods().get(method), device="cuda")
     assert report.passed, [(failure.check, failure.text) for failure in report.failures]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_step_waits_for_the_gpu(method: str, make_spec: MakeSpec) -> None:
+    spec = make_spec(method, epochs=3)
+    trainer = new_trainer(spec, load_dataset(spec.dataset, Path()), torch.device("cuda"))
+    trainer.method.start_epoch(1)
+    trainer.network.train()
+    order = torch.arange(len(trainer.data.train), device="cuda")
+    for size in (64, 7):  # the first steps may wait, for memory and for what is built once
+        trainer.train_step(order[:size])
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for size in (64, 7):
+            trainer.train_step(order[:size])
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_both_ways_through_the_wide_space_give_the_same_on_a_gpu() -> None:
+    source = torch.Generator("cuda").manual_seed(0)
+    images = torch.randint(256, (320, 3, 32, 32), dtype=torch.uint8, device="cuda", generator=source)
+    operations = torch.arange(320, device="cuda") % len(OPERATIONS)
+    magnitudes = torch.rand(320, device="cuda", generator=source)
+    magnitudes[operations == OPERATIONS.index("Posterize")] = 4
+    batch = _Piece(images, operations, magnitudes, torch.rand(320, 2, device="cuda", generator=source))
+    space = ImageSpace(32)
+    torch.testing.assert_close(space._apply_everywhere(batch), space._apply_piecewise(batch), atol=1e-6, rtol=0)
 
 
 def test_images_and_gradients_equal_those_of_the_cpu() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -13,7 +13,15 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as vision
 
-from augbench.bench.image_space import ENHANCING, GEOMETRIC, MAGNITUDES, OPERATIONS, ImageSpace, inverse_matrices
+from augbench.bench.image_space import (
+    ENHANCING,
+    GEOMETRIC,
+    MAGNITUDES,
+    OPERATIONS,
+    ImageSpace,
+    _Piece,
+    inverse_matrices,
+)
 
 Reference = Callable[[Tensor, float], Any]
 COUNT = 60
@@ -322,6 +330,52 @@ def test_permuting_the_batch_permutes_the_output(choices: list[tuple[str, float]
     expected = space.apply(images, operations, magnitudes, _generator())[order]
     found = space.apply(images[order], operations[order], magnitudes[order], _generator())
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+
+
+def _with_gradients(
+    space: ImageSpace, way: str, images: Tensor, operations: Tensor, magnitudes: Tensor
+) -> list[Tensor]:
+    """Output of one of the two ways, and the gradients of a weighted sum of it in images and strengths."""
+    images, magnitudes = images.clone().requires_grad_(), magnitudes.clone().requires_grad_()
+    batch = _Piece(images, operations, magnitudes, torch.rand(len(images), 2, generator=_generator(11)))
+    output = getattr(space, way)(batch)
+    weights = torch.randn(output.shape, generator=_generator(12))
+    total = (output * weights).sum() + 0 * (images.sum() + magnitudes.sum())
+    return [output.detach(), *torch.autograd.grad(total, (images, magnitudes))]
+
+
+@settings(deadline=None, max_examples=60)
+@given(choices=batches, channels=st.sampled_from([1, 3]), interpolation=st.sampled_from(["nearest", "bilinear"]))
+def test_both_ways_give_exactly_the_same_images_and_gradients(
+    choices: list[tuple[str, float]], channels: int, interpolation: Literal["nearest", "bilinear"]
+) -> None:
+    images, operations, magnitudes = _batch(choices, channels=channels)
+    space = ImageSpace(16, interpolation)
+    ways = ("_apply_piecewise", "_apply_everywhere")
+    pairs = zip(*(_with_gradients(space, way, images / 255, operations, magnitudes) for way in ways), strict=True)
+    for piecewise, everywhere in pairs:
+        assert torch.equal(piecewise, everywhere)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_strength_that_an_operation_cannot_have_does_no_harm_to_images_of_another(name: str, channels: int) -> None:
+    images = _images(channels, 16) / 255
+    operations = torch.where(torch.arange(COUNT) % 3 == 0, OPERATIONS.index(name), OPERATIONS.index("Identity"))
+    magnitudes = torch.where(operations == OPERATIONS.index("Identity"), math.inf, _magnitudes(name, 16))
+    everywhere = _with_gradients(ImageSpace(16), "_apply_everywhere", images, operations, magnitudes)
+    for one, other in zip(
+        _with_gradients(ImageSpace(16), "_apply_piecewise", images, operations, magnitudes), everywhere, strict=True
+    ):
+        assert torch.equal(one, other)
+    untouched = operations == OPERATIONS.index("Identity")
+    assert torch.equal(everywhere[0][untouched], images[untouched])
+
+
+def test_both_ways_take_bytes() -> None:
+    images, operations = _images(3, 16), torch.arange(COUNT) % len(OPERATIONS)
+    batch = _Piece(images, operations, torch.ones(COUNT), torch.rand(COUNT, 2, generator=_generator(11)))
+    assert torch.equal(ImageSpace(16)._apply_piecewise(batch), ImageSpace(16)._apply_everywhere(batch))
 
 
 @settings(deadline=None, max_examples=50)

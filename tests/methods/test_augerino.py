@@ -108,6 +108,38 @@ def test_matrices_are_exponentials_of_the_weighted_sum_of_generators(
         np.testing.assert_allclose(matrix, expm(total)[:2], atol=1e-5)
 
 
+def _sums(largest: float) -> Tensor:
+    """Weighted sums of the generators, the largest of norm `largest`; (200, 3, 3) float64."""
+    source = torch.Generator().manual_seed(8)
+    coefficients = torch.rand(200, 6, generator=source, dtype=torch.float64) - 0.5
+    sums = torch.einsum("ng,gij->nij", coefficients, augerino._generators(0.5, torch.device("cpu")).double())
+    return sums * (largest / torch.linalg.matrix_norm(sums, 2).max())
+
+
+@pytest.mark.parametrize(("largest", "error"), [(1e-3, 2e-7), (1.0, 1e-6), (8.0, 1e-6), (12.0, 1e-5)])
+def test_exponential_equals_that_of_scipy(largest: float, error: float) -> None:
+    sums = _sums(largest)
+    expected = torch.from_numpy(expm(sums.numpy()))
+    apart = (augerino.exponential(sums.float()) - expected).abs().amax((1, 2)) / expected.abs().amax((1, 2))
+    assert apart.max() < error
+    assert apart.max() > 0
+
+
+def test_exponential_of_nothing_is_exactly_the_identity() -> None:
+    assert torch.equal(augerino.exponential(torch.zeros(2, 3, 3)), torch.eye(3).expand(2, 3, 3))
+
+
+@pytest.mark.parametrize("largest", [1e-3, 1.0, 5.0])
+def test_gradient_of_the_exponential_equals_that_of_torch(largest: float) -> None:
+    sums, weights = _sums(largest), torch.randn(200, 3, 3, generator=torch.Generator().manual_seed(9)).double()
+    gradients = []
+    for function in (torch.linalg.matrix_exp, augerino.exponential):
+        place = sums.clone().requires_grad_()
+        gradients.append(torch.autograd.grad((function(place) * weights).sum(), place)[0])
+    expected, found = gradients
+    assert ((found - expected).abs().amax((1, 2)) / expected.abs().amax((1, 2))).max() < 1e-6
+
+
 def test_rotation_width_alone_gives_rotations_uniform_within_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     method = _augerino(initial_width=TINY, initial_rotation_width=2.0)
     matrices = _used_matrices(method, 3000, seed=2, monkeypatch=monkeypatch)
