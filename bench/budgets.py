@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from augbench.bench.catalogues import NetworkName, datasets, methods
+from augbench.bench.catalogues import datasets, methods
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import Budget, Protocol
 
@@ -80,7 +80,7 @@ class Level(_Stored):
     epochs: int | None = None
     seeds: int | None = None
     factors: dict[str, dict[str, float]] = {}
-    network: NetworkName | None = None
+    network: str | None = None
     train_images: int | None = None
     short_searches: bool = False
     hyperparameters: dict[str, dict[str, JsonValue]] = {}

@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from augbench.bench.dataset import ImageData, Split
 from augbench.bench.environment import describe_device
 from augbench.bench.errors import UserError
-from augbench.bench.evaluation import CHUNK, predict, predict_with_draws
+from augbench.bench.evaluation import CHUNK, chunks_at_once, predict, predict_with_draws
 from augbench.bench.files import make_folder, read_json, write_json
-from augbench.bench.probe import ROTATION, accuracies
+from augbench.bench.probe import accuracies
+from augbench.bench.probe_kinds import ROTATION
 from augbench.bench.randomness import epoch_order, generator
 from augbench.bench.spec import RunSpec, canonical_json
 from augbench.bench.stopping import StopRequested
@@ -111,10 +112,11 @@ def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock |
     now = clock or _clock_of(device)
     trainer = new_trainer(spec, data, device)
     searched = _search_seconds(trainer, now) if trainer.method.searches else 0.0
+    compiled = {"compilation": _seconds_of(trainer.compile, now)} if spec.budget.acceleration.is_prepared else {}
     step = _time_steps(trainer, now)
     epochs, images = spec.budget.epochs, len(trainer.data.train)
     training = step.seconds / step.images * images * epochs
-    seconds = {"training": training, "evaluation": _evaluation_seconds(trainer, now)}
+    seconds = compiled | {"training": training, "evaluation": _evaluation_seconds(trainer, now)}
     return Measurement(
         kind=spec.kind,
         device=describe_device(device),
@@ -244,7 +246,8 @@ def _evaluation_seconds(trainer: Trainer, now: Clock) -> float:
         def on_first(images: int) -> None:
             work(Split(split.images[:images], split.labels[:images]))
 
-        images, taken = doubled(on_first, min(CHUNK, len(split)), LONG_PASS, now)
+        most = CHUNK * chunks_at_once(trainer.device)
+        images, taken = doubled(on_first, min(most, len(split)), LONG_PASS, now)
         return taken / images
 
     def turned(split: Split) -> None:

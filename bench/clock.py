@@ -4,10 +4,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-
-import torch
+from typing import TYPE_CHECKING
 
 from augbench.bench.environment import describe_device
+
+if TYPE_CHECKING:  # whoever reads records of costs needs no torch
+    import torch
 
 PHASES = ("search", "training", "evaluation", "compilation")
 
@@ -22,7 +24,7 @@ class Cost:
         image_passes: Images that went through a network in each phase, forwards.
     """
 
-    device: torch.device
+    device: "torch.device"
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     image_passes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
 
@@ -44,5 +46,7 @@ class Cost:
 
     def _now(self) -> float:
         if self.device.type == "cuda":
+            import torch
+
             torch.cuda.synchronize(self.device)
         return time.monotonic()

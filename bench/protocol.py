@@ -1,11 +1,14 @@
 """The decisions of a comparison that belong to no method: space, evaluation, training budget."""
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from augbench.bench.space import Space, shared_space
+from augbench.bench.acceleration import Acceleration
+
+if TYPE_CHECKING:
+    from augbench.bench.space import Space
 
 PROTOCOL_VERSION = 1
 """To be raised whenever old and new results must not stand in one table."""
@@ -36,8 +39,10 @@ class Protocol(BaseModel):
             raise ValueError("must rise from at least 1 to at most 1024")
         return counts
 
-    def space(self, image_size: int) -> Space:
+    def space(self, image_size: int) -> "Space":
         """Build the shared space at an image size."""
+        from augbench.bench.space import Space, shared_space  # here, since whoever reads records needs no torch
+
         space = shared_space(image_size)
         return Space(image_size, space.padding, self.maximum_rotation, self.maximum_log_scale, self.maximum_shear)
 
@@ -57,6 +62,7 @@ class Budget(BaseModel):
     baseline_copies: int = Field(
         1, ge=1, le=64, description="copies of each image for methods with no number of their own"
     )
+    acceleration: Acceleration = Field(Acceleration(), description="how a training step is made faster")
 
     def learning_rate_at(self, step: int, steps: int) -> float:
         """Learning rate of one step out of `steps`, counted from 0.

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
+from augbench.bench.acceleration import Acceleration
 from augbench.bench.budgets import Level, LevelName, budgets
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.protocol import Budget, Protocol
@@ -54,13 +55,15 @@ class Comparison(_Strict):
     budget: Budget | None = None
     level: Annotated[LevelName | None, Field(strict=False)] = None
     baseline_copies: int | None = Field(None, ge=1, le=64)
+    acceleration: Acceleration | None = None
 
     @model_validator(mode="after")
     def _one_budget(self) -> "Comparison":
         if (self.budget is None) == (self.level is None):
             raise ValueError('needs either a table [comparisons.budget] or `level = "paper"`, and not both')
-        if self.budget is not None and self.baseline_copies is not None:
-            raise ValueError("`baseline_copies` belongs into [comparisons.budget] where there is one")
+        for name in self._of_budget:
+            if self.budget is not None:
+                raise ValueError(f"`{name}` belongs into [comparisons.budget] where there is one")
         return self
 
     def specs(self, seed: int, protocol: Protocol, where: str) -> Iterator[RunSpec]:
@@ -95,8 +98,13 @@ class Comparison(_Strict):
         return budgets().levels[self.level or LevelName.PAPER]
 
     def _paper_budget(self, dataset: str, level: Level) -> Budget:
-        budget = level.budget(budgets().paper(dataset, self.network))
-        return budget.model_copy(update={"baseline_copies": self.baseline_copies} if self.baseline_copies else {})
+        return level.budget(budgets().paper(dataset, self.network)).model_copy(update=self._of_budget)
+
+    @property
+    def _of_budget(self) -> dict[str, Any]:
+        """What replaces parts of the paper's budget."""
+        given = {"baseline_copies": self.baseline_copies, "acceleration": self.acceleration}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Suite(_Strict):

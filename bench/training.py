@@ -1,20 +1,24 @@
 """The one training loop. It can stop after any step and go on from there, bit for bit."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from augbench.bench import fused_resampling
+from augbench.bench.acceleration import Acceleration
 from augbench.bench.catalogues import methods, networks
 from augbench.bench.clock import Cost
 from augbench.bench.dataset import ImageData
 from augbench.bench.errors import CannotGoOnError, DivergedError
 from augbench.bench.evaluation import predict
+from augbench.bench.forward_pass import ForwardPass
 from augbench.bench.method import Method, Setting
-from augbench.bench.network import Normalised
+from augbench.bench.network import NetworkInput, Normalised
 from augbench.bench.protocol import Budget
 from augbench.bench.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
 from augbench.bench.search import SearchProblem
@@ -54,6 +58,7 @@ class Trainer:
         spec: What the run is.
         data: The data set, on the device.
         network: The network, which takes images in [0, 1].
+        forward_pass: The network as a training step runs it.
         method: The augmentation learner.
         optimizer: Optimiser of the network.
         augmentation: Source of the augmentation's randomness.
@@ -68,6 +73,7 @@ class Trainer:
     spec: RunSpec
     data: ImageData
     network: nn.Module
+    forward_pass: ForwardPass
     method: Method[Any]
     optimizer: torch.optim.Optimizer
     augmentation: torch.Generator
@@ -98,12 +104,15 @@ class Trainer:
         """Search where the method does, then train to the end of the budget.
 
         Raises:
+            CannotGoOnError: If the budget asks for what the device cannot do.
             DivergedError: If the mean loss of an epoch or a learned number is not finite.
             StopRequested: Where the observer asks for it.
         """
         if self.method.searches and not self.searched:
             self._search(observer)
             observer.after_phase(self)
+        if self.step < self.total_steps:
+            self.compile()
         while self.step < self.total_steps:
             with self.cost.phase("training"):
                 self._train_epoch(observer)
@@ -143,13 +152,46 @@ class Trainer:
         self.searched = True
 
     def _build_network(self, name: str | None = None, outputs: int | None = None) -> nn.Module:
-        return build_network(name or self.spec.network.name, self.data, self.device, outputs)
+        channels_last = self.spec.budget.acceleration.channels_last
+        return build_network(name or self.spec.network.name, self.data, self.device, outputs, channels_last)
+
+    def compile(self) -> None:
+        """Compile what the budget has compiled, on a clock of its own; `train` does it before its first step.
+
+        A real batch is augmented for it and goes through the network; the last batch of an epoch, if it is smaller, is
+        not compiled. All that changes is set back, so that what training ends with depends on it through the kernels
+        alone.
+
+        Raises:
+            CannotGoOnError: If the budget asks for what the device cannot do.
+        """
+        if not self.spec.budget.acceleration.is_prepared:
+            return
+        with self.cost.phase("compilation"), self._set_back():
+            self.method.start_epoch(self.step // self.steps_per_epoch)
+            self.network.train()
+            images = self.data.train.images
+            batch = torch.arange(min(self.spec.budget.batch_size, len(images)), device=self.device)
+            source = generator(self.spec.seed, "compilation", self.device)
+            self.forward_pass.prepare(self.method.augment_indexed(images, batch, source))
+
+    @contextmanager
+    def _set_back(self) -> Iterator[None]:
+        """Set back what passes through network and method change: random state, buffers, gradients, learned state."""
+        buffers = [buffer.clone() for buffer in self.network.buffers()]
+        random, learner = global_state(self.device), self.method.state_dict()
+        yield
+        for buffer, before in zip(self.network.buffers(), buffers, strict=True):
+            buffer.copy_(before)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.method.load_state_dict(learner)
+        restore_global_state(random, self.device)
 
     def _train_epoch(self, observer: Observer) -> None:
         epoch, done = divmod(self.step, self.steps_per_epoch)
         self.method.start_epoch(epoch)
         self.network.train()
-        order = epoch_order(self.spec.seed, epoch, len(self.data.train)).to(self.device)
+        order = epoch_order(self.spec.seed, epoch, len(self.data.train)).to(self.device, non_blocking=True)
         for batch in order.split(self.spec.budget.batch_size)[done:]:
             self.train_step(batch)
             self.step += 1
@@ -160,12 +202,12 @@ class Trainer:
     def train_step(self, batch: Tensor) -> None:
         """Take one optimisation step on the training images with these indices; (B,)."""
         labels = self.data.train.labels[batch]
-        copies = self.method.augment(self.data.train.images[batch], self.augmentation)
-        logits = self.network(copies.images).view(-1, len(batch), self.data.classes)
+        self.optimizer.zero_grad(set_to_none=True)
+        copies = self.method.augment_indexed(self.data.train.images, batch, self.augmentation)
+        logits = self.forward_pass(copies).view(-1, len(batch), self.data.classes)
         losses = self.method.loss(logits, labels)
         regulariser = self.method.regulariser()
         objective = losses.mean() if regulariser is None else losses.mean() + regulariser
-        self.optimizer.zero_grad(set_to_none=True)
         objective.backward()
         self.method.after_backward(losses.detach(), copies)
         set_learning_rate(self.optimizer, self.spec.budget.learning_rate_at(self.step, self.total_steps))
@@ -248,15 +290,19 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         epochs=spec.budget.epochs,
         baseline_copies=spec.budget.baseline_copies,
         device=device,
+        network_input=_network_input(method_type, data, spec.budget.acceleration),
     )
     torch.manual_seed(derived_seed(spec.seed, "method"))
     method = method_type(method_type.hyperparameters_type.model_validate(spec.method.all_settings), setting)
     torch.manual_seed(derived_seed(spec.seed, "network"))  # whatever the method's own start has drawn
-    network = method.wrap_network(build_network(spec.network.name, data, device)).to(device)
+    acceleration = spec.budget.acceleration
+    plain = build_network(spec.network.name, data, device, channels_last=acceleration.channels_last)
+    network = method.wrap_network(plain).to(device)
     return Trainer(
         spec=spec,
         data=data,
         network=network,
+        forward_pass=ForwardPass(network, acceleration, device),
         method=method,
         optimizer=network_optimizer(network, spec.budget),
         augmentation=generator(spec.seed, "augmentation", device),
@@ -266,7 +312,18 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
     )
 
 
-def build_network(name: str, data: ImageData, device: torch.device, outputs: int | None = None) -> nn.Module:
+def _network_input(method_type: type[Method[Any]], data: ImageData, acceleration: Acceleration) -> NetworkInput | None:
+    """Say what the network takes where images can be normalised as they are resampled, all of it in one kernel."""
+    wraps = method_type.wrap_network is not Method.wrap_network
+    if wraps or not fused_resampling.usable(data.train.images.device):
+        return None
+    dtype = torch.bfloat16 if acceleration.precision == "bfloat16" else torch.float32
+    return NetworkInput(*data.mean_and_deviation, dtype)
+
+
+def build_network(
+    name: str, data: ImageData, device: torch.device, outputs: int | None = None, channels_last: bool = True
+) -> nn.Module:
     """Build a network, freshly initialised, with the normalisation of a data set inside.
 
     Args:
@@ -274,21 +331,26 @@ def build_network(name: str, data: ImageData, device: torch.device, outputs: int
         data: The data set.
         device: Where it is to live.
         outputs: Outputs for each image, as many as classes by default.
+        channels_last: Whether its weights are in channels-last memory order, and images as well.
     """
     network = networks().get(name)().build(data.channels, outputs or data.classes)
-    return Normalised(network, *data.mean_and_deviation).to(device)
+    return Normalised(network, *data.mean_and_deviation, channels_last).to(device)
 
 
 def network_optimizer(network: nn.Module, budget: Budget) -> torch.optim.Optimizer:
     """Build the optimiser that a budget asks for."""
+    fused = budget.acceleration.fused_optimizer or None  # None leaves it to torch
     if budget.optimizer == "adam":
-        return torch.optim.Adam(network.parameters(), lr=budget.learning_rate, weight_decay=budget.weight_decay)
+        return torch.optim.Adam(
+            network.parameters(), lr=budget.learning_rate, weight_decay=budget.weight_decay, fused=fused
+        )
     return torch.optim.SGD(
         network.parameters(),
         lr=budget.learning_rate,
         momentum=budget.momentum,
         nesterov=budget.momentum > 0,
         weight_decay=budget.weight_decay,
+        fused=fused,
     )
 
 

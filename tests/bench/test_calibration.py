@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from augbench.bench import calibration
+from augbench.bench.acceleration import Acceleration
 from augbench.bench.calibration import Measurement, add_measurement, doubled, measure, read_measurements, repeated
 from augbench.bench.clock import Cost
 from augbench.bench.environment import describe_device
@@ -120,6 +121,21 @@ def test_a_batch_that_takes_seconds_is_not_measured_whole(
     assert clock.seconds < 20
     assert measured.seconds["training"] == pytest.approx(0.3 * 400 * 2)
     assert (measured.steps, measured.whole_batch) == (3, False)
+
+
+@pytest.mark.usefixtures("few_digits")
+def test_compilation_is_measured_apart(
+    make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    monkeypatch.setattr(Trainer, "compile", lambda self: clock.passes(90))
+    monkeypatch.setattr(Trainer, "train_step", lambda self, batch: clock.passes(0.001 * len(batch)))
+    spec = make_spec("none", epochs=2)
+    budget = spec.budget.model_copy(update={"acceleration": Acceleration(compiled=True)})
+    spec = spec.model_copy(update={"budget": budget})
+    measured = measure(spec, load_dataset(spec.dataset, placement.data), CPU, clock)
+    assert measured.seconds["compilation"] == 90
+    assert measured.seconds["training"] == pytest.approx(0.001 * 400 * 2)
 
 
 @pytest.mark.usefixtures("few_digits")

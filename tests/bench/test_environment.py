@@ -1,6 +1,7 @@
 """Which code and which device a result comes from."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,24 @@ def test_the_environment_names_versions_and_the_command(monkeypatch: pytest.Monk
     assert described["device"]
     monkeypatch.setenv(environment.COMMAND_VARIABLE, "augbench demo")
     assert describe_environment(torch.device("cpu"))["command"] == "augbench demo"
+
+
+def test_the_environment_says_how_convolutions_and_resampling_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    described = describe_environment(torch.device("cpu"))
+    assert (described["float32_convolutions"], described["resampling"]) == ("ieee", "torch")
+
+
+@pytest.mark.parametrize(
+    ("capability", "allowed", "name"), [((9, 0), True, "tf32"), ((9, 0), False, "ieee"), ((7, 5), True, "ieee")]
+)
+def test_convolutions_are_in_tf32_where_a_gpu_has_it_and_torch_may(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], allowed: bool, name: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    with torch.backends.cudnn.flags(allow_tf32=allowed):
+        assert environment.float32_convolutions(torch.device("cuda")) == name
+
+
+def test_whoever_asks_for_code_or_command_need_not_wait_for_torch() -> None:
+    program = "import sys, augbench.bench.environment; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -8,9 +8,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from augbench.bench import evaluation
 from augbench.bench.clock import Cost
 from augbench.bench.dataset import Split
-from augbench.bench.evaluation import CHUNK, Predictions, evaluate, predict, predict_with_draws, summarise
+from augbench.bench.evaluation import (
+    CHUNK,
+    Predictions,
+    chunks_at_once,
+    evaluate,
+    predict,
+    predict_with_draws,
+    summarise,
+)
 from augbench.bench.protocol import Protocol
 from augbench.bench.randomness import derived_seed, epoch_order
 
@@ -60,6 +69,71 @@ def test_images_become_floats_a_chunk_at_a_time() -> None:
     assert torch.equal(predict(network, images, transform), at_once)
     assert torch.equal(predict(network, images), at_once)
     assert seen == [(CHUNK, torch.uint8), (CHUNK, torch.uint8), (7, torch.uint8)]
+
+
+class Small(nn.Module):
+    """Tells images apart by their brightness, and has memory for a few at a time."""
+
+    def __init__(self, fits: int) -> None:
+        super().__init__()
+        self.fits = fits
+        self.passes: list[int] = []
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (N, 1, H, W) to logits (N, 2)."""
+        self.passes.append(len(images))
+        if len(images) > self.fits:
+            raise torch.OutOfMemoryError
+        brightness = images.mean((1, 2, 3))
+        return torch.stack([brightness, 1 - brightness], -1)
+
+
+def noisy(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Make images of random numbers, each of which depends on how many were drawn before and how many with it."""
+    return images / 255 + torch.randn(images.shape, generator=generator).cumsum(0)
+
+
+def drawn_one_by_one(network: nn.Module, images: Tensor, draws: int, source: torch.Generator) -> list[Tensor]:
+    """Probabilities for each draw, with a forward pass for each chunk."""
+    return [torch.cat([network(noisy(chunk, source)).softmax(-1) for chunk in images.split(10)]) for _ in range(draws)]
+
+
+@pytest.mark.parametrize(
+    ("fits", "passes"),
+    [
+        (1000, [114, 114, 114, 38]),  # 10 draws of 10, 10, 10 and 8 images: 12 chunks at a time, then 4
+        (60, [114, 58, 56, 58, 56, 58, 56, 38]),
+    ],
+)
+def test_chunks_that_go_through_the_network_together_are_drawn_as_before(
+    fits: int, passes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "CHUNK", 10)
+    monkeypatch.setattr(evaluation, "chunks_at_once", lambda device: 12)
+    images = torch.randint(256, (38, 1, 4, 4), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    network, seen = Small(fits), list[int]()
+    source, same = (torch.Generator().manual_seed(5) for _ in range(2))
+    averages = predict_with_draws(network, images, noisy, (1, 10), source, lambda: seen.append(1))
+    draws = drawn_one_by_one(Small(10), images, 10, same)
+    torch.testing.assert_close(averages[1], draws[0])
+    torch.testing.assert_close(averages[10], torch.stack(draws).mean(0))
+    assert torch.equal(source.get_state(), same.get_state())
+    assert len(seen) == 10 * 4
+    assert network.passes == passes
+
+
+def test_a_chunk_that_does_not_fit_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "CHUNK", 10)
+    monkeypatch.setattr(evaluation, "chunks_at_once", lambda device: 16)
+    network = Small(9)
+    with pytest.raises(torch.OutOfMemoryError):
+        predict(network, torch.zeros(160, 1, 4, 4, dtype=torch.uint8))
+    assert network.passes == [160, 80, 40, 20, 10]
+
+
+def test_a_gpu_gets_more_than_a_cpu() -> None:
+    assert chunks_at_once(CPU) == 1
+    assert chunks_at_once(torch.device("cuda")) == 16
 
 
 def test_repeats_are_independent_and_repeatable() -> None:

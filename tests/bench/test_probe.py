@@ -15,7 +15,8 @@ from augbench.bench.dataset import Split
 from augbench.bench.evaluation import CHUNK, evaluate
 from augbench.bench.metrics import score
 from augbench.bench.network import Normalised
-from augbench.bench.probe import KINDS, ROTATION, PolicyDraws, accuracies, rotation_probe
+from augbench.bench.probe import PolicyDraws, accuracies, rotation_probe
+from augbench.bench.probe_kinds import KINDS, ROTATION
 from augbench.bench.protocol import Protocol
 from augbench.bench.space import Draw, resample, shared_space, to_unit_interval
 

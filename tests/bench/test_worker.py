@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from augbench.bench import clock
+from augbench.bench import clock, worker
 from augbench.bench.catalogues import methods
 from augbench.bench.claim import BusyError
 from augbench.bench.errors import UserError
+from augbench.bench.files import write_torch
 from augbench.bench.law import COORDINATES
 from augbench.bench.method import Method
 from augbench.bench.placement import Placement
@@ -161,6 +162,41 @@ def test_a_kill_between_any_two_writes_leaves_a_run_that_can_go_on(
     assert state is RunState.DONE
     assert number > 5
     assert outcome(parts) == outcome(whole)
+
+
+@pytest.mark.parametrize(
+    ("share", "evaluated_on", "steps"),
+    [
+        (1e9, "test", [7, 14, 21]),
+        (0.0, "test", [21]),  # what is over is saved, however long that takes
+        (0.0, "validation", [5, 10, 15]),  # a tuning looks at every epoch, and keeps images from the training
+    ],
+)
+def test_saving_takes_a_small_share_of_the_time(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+    share: float,
+    evaluated_on: str,
+    steps: list[int],
+) -> None:
+    saved: list[int] = []
+
+    def save(path: Path, state: dict[str, Any]) -> None:
+        if path.name == "checkpoint.pt":
+            saved.append(state["step"])
+        write_torch(path, state)
+
+    monkeypatch.setattr(worker, "SHARE_OF_SAVING", share)
+    monkeypatch.setattr(worker, "write_torch", save)
+    spec = make_spec(epochs=3)
+    protocol = spec.protocol.model_copy(update={"evaluated_on": evaluated_on})
+    folder = make_folder(spec.model_copy(update={"protocol": protocol}))
+    assert execute(folder, placement, stop) is RunState.DONE
+    assert saved == steps
+    assert [row["epoch"] for row in folder.read_metrics()] == [1, 2, 3]
 
 
 class Recorder:
