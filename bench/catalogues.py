@@ -1,55 +1,64 @@
 """The catalogues of methods, data sets and networks.
 
-Each is built once for a set of plug-in files, so that a change of `AUGBENCH_PLUGINS` is seen at once.
+Each is built once for a set of plug-in files, so that a change of `AUGBENCH_PLUGINS` is seen at once. torch is imported
+when the first one is built, so that what asks for none, such as the states of runs, need not wait for it.
 """
 
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator
 
-from augbench.bench.dataset import DatasetOptions, DatasetSource
-from augbench.bench.method import Method
-from augbench.bench.network import NetworkSource
 from augbench.bench.plugins import plugin_files
 from augbench.bench.registry import Catalogue, build_catalogue
 
+if TYPE_CHECKING:
+    from augbench.bench.dataset import DatasetOptions, DatasetSource
+    from augbench.bench.method import Method
+    from augbench.bench.network import NetworkSource
 
-def methods() -> Catalogue[Method[Any]]:
+
+def methods() -> "Catalogue[Method[Any]]":
     """Catalogue of the augmentation learners."""
     return _methods(plugin_files())
 
 
 @cache
-def _methods(plugins: tuple[Path, ...]) -> Catalogue[Method[Any]]:
+def _methods(plugins: tuple[Path, ...]) -> "Catalogue[Method[Any]]":
+    from augbench.bench.method import Method
+
     return build_catalogue("method", Method, "augbench.methods", "augbench.methods", plugins)
 
 
-def datasets() -> Catalogue[DatasetSource]:
+def datasets() -> "Catalogue[DatasetSource]":
     """Catalogue of the data sets."""
     return _datasets(plugin_files())
 
 
 @cache
-def _datasets(plugins: tuple[Path, ...]) -> Catalogue[DatasetSource]:
+def _datasets(plugins: tuple[Path, ...]) -> "Catalogue[DatasetSource]":
+    from augbench.bench.dataset import DatasetSource
+
     return build_catalogue("data set", DatasetSource, "augbench.datasets", "augbench.datasets", plugins)  # type: ignore[type-abstract]
 
 
-def dataset_and_options(name: str, settings: Mapping[str, Any]) -> tuple[DatasetSource, DatasetOptions]:
+def dataset_and_options(name: str, settings: Mapping[str, Any]) -> "tuple[DatasetSource, DatasetOptions]":
     """Make what loads a data set, and its options from settings that were checked before."""
     target = datasets().get(name)
     return target(), target.options_type.model_validate(settings)
 
 
-def networks() -> Catalogue[NetworkSource]:
+def networks() -> "Catalogue[NetworkSource]":
     """Catalogue of the networks."""
     return _networks(plugin_files())
 
 
 @cache
-def _networks(plugins: tuple[Path, ...]) -> Catalogue[NetworkSource]:
+def _networks(plugins: tuple[Path, ...]) -> "Catalogue[NetworkSource]":
+    from augbench.bench.network import NetworkSource
+
     return build_catalogue("network", NetworkSource, "augbench.bench.networks", "augbench.networks", plugins)  # type: ignore[type-abstract]
 
 

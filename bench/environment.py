@@ -8,13 +8,14 @@ import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 import augbench
 from augbench.bench.errors import UserError
-from augbench.bench.plugins import describe_plugins
+from augbench.bench.plugins import describe_plugins, plugin_files
+
+if TYPE_CHECKING:  # a launcher asks for no more than a command or the code, and need not wait for torch
+    import torch
 
 # A launcher passes the command that a person gave on to its workers in this variable.
 COMMAND_VARIABLE = "AUGBENCH_COMMAND"
@@ -22,12 +23,14 @@ CODE_FOLDERS = ("bench", "methods", "datasets", "results", "slurm", "src")
 PACKAGES = ("torch", "torchvision", "numpy", "pydantic", "mlxtend")
 
 
-def choose_device(name: str) -> torch.device:
+def choose_device(name: str) -> "torch.device":
     """Resolve a device by name; `auto` is the first GPU where there is one, else the CPU.
 
     Raises:
         UserError: If there is no such device here.
     """
+    import torch
+
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     available = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
@@ -42,14 +45,18 @@ def available_devices(name: str) -> list[str]:
     Raises:
         UserError: If there is no such device here.
     """
+    import torch
+
     chosen = choose_device(name)
     if name == "auto" and chosen.type == "cuda":
         return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     return [str(chosen)]
 
 
-def describe_device(device: torch.device) -> str:
+def describe_device(device: "torch.device") -> str:
     """Name the model of a device, as cost tables show it."""
+    import torch
+
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return _cpu_name()
@@ -62,8 +69,12 @@ def given_command() -> str:
     return os.environ.get(COMMAND_VARIABLE) or shlex.join(command)
 
 
-def describe_environment(device: torch.device) -> dict[str, Any]:
+def describe_environment(device: "torch.device") -> dict[str, Any]:
     """Collect what `environment.json` records."""
+    import torch
+
+    from augbench.bench import fused_resampling
+
     properties = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
     return {
         "augbench": augbench.__version__,
@@ -73,12 +84,30 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "platform": platform.platform(),
         "host": platform.node(),
         "packages": {name: package_version(name) for name in PACKAGES},
-        **describe_plugins(),
+        **_describe_plugins(plugin_files()),
         "device": describe_device(device),
         "device_uuid": str(properties.uuid) if properties is not None else None,
+        "float32_convolutions": float32_convolutions(device),
+        "resampling": fused_resampling.in_words(device),
         "threads": torch.get_num_threads(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
     }
+
+
+@cache
+def _describe_plugins(files: tuple[Path, ...]) -> dict[str, Any]:
+    """Look for plug-ins once in a process, which loads each once; `files` are those that it knows of."""
+    return describe_plugins()
+
+
+def float32_convolutions(device: "torch.device") -> str:
+    """Name the arithmetic of convolutions in float32: `tf32`, which torch takes where a GPU has it, or `ieee`."""
+    import torch
+
+    if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 0):
+        return "ieee"
+    precision: str = torch.backends.cudnn.conv.fp32_precision  # type: ignore[attr-defined]  # made while it is imported
+    return "tf32" if precision == "tf32" else "ieee"
 
 
 def code_state() -> dict[str, Any]:

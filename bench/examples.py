@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from augbench.bench.dataset import Split
 from augbench.bench.files import UNREADABLE_ARRAYS, atomic_write
-from augbench.bench.randomness import generator
 from augbench.bench.run_folder import DamagedError, RunFolder
 
-if TYPE_CHECKING:  # whoever only looks at results needs no training code
+if TYPE_CHECKING:  # whoever only looks at results needs neither torch nor training code
+    from torch import Tensor
+
+    from augbench.bench.dataset import Split
     from augbench.bench.training import Trainer
 
 MOST_IMAGES = 6  # one of each of the first classes
@@ -34,23 +34,27 @@ class Examples:
     drawn: Images
 
 
-@torch.no_grad()
 def draw_examples(trainer: "Trainer") -> Examples:
     """Augment a few training images as the next step of training would."""
+    import torch
+
+    from augbench.bench.randomness import generator
+
     images = _one_of_each_class(trainer.data.train)
     source = generator(trainer.spec.seed, "examples", trainer.device)
-    drawn: list[torch.Tensor] = []
-    while len(drawn) < DRAWS:
-        copies = trainer.method.augment(images, source).images
-        drawn += copies.reshape(-1, *images.shape)
+    drawn: list[Tensor] = []
+    with torch.no_grad():
+        while len(drawn) < DRAWS:
+            copies = trainer.method.augment(images, source).images
+            drawn += copies.reshape(-1, *images.shape)
     stacked = torch.stack(drawn[:DRAWS], dim=1).clamp(0, 1).mul(255).round()
     return Examples(images.cpu().numpy(), stacked.to(torch.uint8).cpu().numpy())
 
 
-def _one_of_each_class(split: Split) -> torch.Tensor:
+def _one_of_each_class(split: "Split") -> "Tensor":
     """Take the first image of each of the first classes; (K, C, H, W)."""
     first = [int((split.labels == label).nonzero()[0]) for label in split.labels.unique()[:MOST_IMAGES]]
-    return split.images[torch.tensor(first, device=split.images.device)]
+    return split.images[first]
 
 
 def write_examples(folder: RunFolder, examples: Examples) -> None:

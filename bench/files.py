@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import torch
-
 from augbench.bench.errors import CannotGoOnError
 
 UNREADABLE_ARRAYS = (
@@ -64,6 +62,8 @@ def write_torch(path: Path, state: object) -> None:
 
     They go through memory, since torch hides why a file could not be written.
     """
+    import torch  # here, since most files hold no tensors
+
     buffer = io.BytesIO()
     torch.save(state, buffer)
     with atomic_write(path) as file:
@@ -76,6 +76,8 @@ def read_torch(path: Path) -> dict[str, Any]:
     Raises:
         ValueError: If the file is missing, damaged or holds something else; its text is the name of the error.
     """
+    import torch
+
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:

@@ -13,13 +13,16 @@ rotations within ±180°; so laws are compared in these coordinates and not bloc
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from torch import Tensor
 
-from augbench.bench.space import CONTINUOUS_BLOCKS, Space
+if TYPE_CHECKING:  # whoever reads records of recovery needs no torch
+    from torch import Tensor
+
+    from augbench.bench.space import Space
 
 COORDINATES = ("turn", "x-scale", "y-scale", "x-shear", "flip", "x-shift", "y-shift")
 """Angle in (−π, π], two log factors, an off-diagonal entry, 0 or 1, and two shifts in half images."""
@@ -27,12 +30,15 @@ COORDINATES = ("turn", "x-scale", "y-scale", "x-shear", "flip", "x-shift", "y-sh
 RECOVERY_DRAWS = 100_000
 """Draws from a learned law: chance alone gives an exact learner about 0.002, seldom 0.005, in a coordinate."""
 
+CONTINUOUS_BLOCKS = ("rotation", *COORDINATES[1:4])
+"""Blocks of the shared space whose magnitudes a planted law draws, in the order of the space."""
+
 STEPS = 10_000  # points that stand for a uniform law: they are off by a 20,000th of its range
 
 Array = NDArray[np.float64]
 
 
-def decompose(transforms: Tensor) -> Array:
+def decompose(transforms: "Tensor") -> Array:
     """Write affine maps in `COORDINATES`.
 
     Args:
@@ -190,7 +196,7 @@ def _mixture(share: float, extent: float) -> Atoms:
     return Atoms(np.append(points, 0.0), np.append(np.full(STEPS, share / STEPS), 1 - share))
 
 
-def recovery(transforms: Tensor, law: PlantedLaw, space: Space) -> dict[str, float]:
+def recovery(transforms: "Tensor", law: PlantedLaw, space: "Space") -> dict[str, float]:
     """Distance of a learned law from the planted one in each coordinate; 0 is exact.
 
     Each is the 1-Wasserstein distance of the two marginal laws, divided by the coordinate's maximum in the shared

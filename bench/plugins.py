@@ -12,13 +12,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from augbench.bench.errors import UserError
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PLUGINS_VARIABLE = "AUGBENCH_PLUGINS"
 FROM_VARIABLE = f", which the variable {PLUGINS_VARIABLE} names,"
@@ -143,13 +145,15 @@ def plugin_of(target: type[Any]) -> Plugin | None:
     return next((one for one in plugins if one.module and one.module.__name__ == target.__module__), None)
 
 
-def package_of(point: EntryPoint) -> str:
+def package_of(point: "EntryPoint") -> str:
     """Name and version of the package that an entry point belongs to."""
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
 
 
 def describe_plugins() -> dict[str, Any]:
     """What the environment of a run records: files with checksums, and installed packages with versions."""
+    from importlib.metadata import entry_points  # here, since `augbench --help` need not wait for it
+
     packages = {package_of(point) for group in GROUPS for point in entry_points(group=group)}
     files = [load_plugin(path) for path in plugin_files()]
     return {

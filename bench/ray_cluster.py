@@ -23,8 +23,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
-
 from augbench.bench.errors import UserError
 from augbench.bench.profile import RaySettings
 
@@ -96,6 +94,8 @@ def own_node(settings: RaySettings) -> Node:
     Raises:
         UserError: If the profile says more GPUs than are visible.
     """
+    import torch  # here, since a list of launchers needs none
+
     cpus = settings.cpus or allocated_cpus()
     visible = torch.cuda.device_count()
     if settings.gpus is not None and 0 < visible < settings.gpus:

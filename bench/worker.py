@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from augbench.bench.allocator import keep_freed_memory
 from augbench.bench.catalogues import dataset_and_options
 from augbench.bench.causes import Cause, cause_of
 from augbench.bench.claim import BusyError, Ownership, TakenOverError, heartbeat
@@ -36,7 +37,8 @@ from augbench.bench.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training import Trainer, new_trainer
 
 SECONDS_BETWEEN_REPORTS = 1.0
-SECONDS_BETWEEN_SAVES = 300.0
+SECONDS_BETWEEN_SAVES = 300.0  # within an epoch
+SHARE_OF_SAVING = 0.02  # of the time; where epochs are shorter than that allows, only some of them are saved
 IDLE_ATTEMPTS = "attempts_without_progress"  # in a row, each stopped before anything more could be saved
 
 HOW_STOPPED = {
@@ -65,6 +67,7 @@ class Execution:
         saved: What is done of what is saved.
         last_report: When progress was recorded last, by the monotonic clock.
         last_save: When the state was saved last.
+        save_seconds: How long that took.
     """
 
     folder: RunFolder
@@ -77,6 +80,7 @@ class Execution:
     saved: tuple[bool, int] = (False, 0)
     last_report: float = 0.0
     last_save: float = field(default_factory=time.monotonic)
+    save_seconds: float = 0.0
 
     def record(self, state: RunState, **details: Any) -> None:
         """Write the status, unless the run belongs to somebody else by now."""
@@ -120,17 +124,25 @@ class Execution:
         self.stop.check()
 
     def after_phase(self, trainer: Trainer) -> None:
-        """Save what a resumed run needs."""
+        """Save what a resumed run needs, unless so little time has passed that saving would be much of it."""
         for row in trainer.rows[-1:]:
             logger.info("epoch %d: loss %.4f, training accuracy %.4f", row["epoch"], row["loss"], row["accuracy"])
-        self.save(trainer)
+        if self._is_worth_saving(trainer):
+            self.save(trainer)
+
+    def _is_worth_saving(self, trainer: Trainer) -> bool:
+        is_over = trainer.step in (0, trainer.total_steps)  # the search, or the training
+        is_looked_at = trainer.spec.protocol.evaluated_on == "validation"  # by a tuning, after every epoch
+        return is_over or is_looked_at or self.save_seconds < SHARE_OF_SAVING * (time.monotonic() - self.last_save)
 
     def save(self, trainer: Trainer) -> None:
         """Write the trajectory and the checkpoint."""
+        begun = time.monotonic()
         self.ownership.verify()
         self.folder.write_metrics(trainer.rows)
         write_torch(self.folder.checkpoint, trainer.state_dict())
         self.last_save = time.monotonic()
+        self.save_seconds = self.last_save - begun
         self.saved = (trainer.searched, trainer.step)
 
 
@@ -210,6 +222,7 @@ def _run(execution: Execution, placement: Placement) -> None:
     device = choose_device(placement.device)
     execution.where["device"] = describe_device(device)
     torch.set_num_threads(placement.threads)
+    keep_freed_memory()
     surroundings = _record_environment(execution, device, placement)
     spec = folder.read_spec()
     trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), device)

@@ -2,12 +2,14 @@
 
 import gc
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from augbench.bench.errors import UserError
@@ -28,6 +30,8 @@ __all__ = ["KEYS", "Runs", "load_runs"]
 
 SECONDS_WORTH_KEEPING = 1.0
 METRICS = ("accuracy", "nll", "brier", "ece", "ece_equal_mass")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,8 @@ class Runs:
                 f"Runs of {label} on {comparison} were evaluated on {' and '.join(map(str, images))} test images, so "
                 "they cannot be compared image by image. Leave out the runs of the other code."
             )
-        return pd.DataFrame.from_dict(right, orient="index", dtype=float).rename_axis("seed")
+        values = np.array(list(right.values()), dtype=float).reshape(len(right), images[0] if images else 0)
+        return pd.DataFrame(values, index=pd.Index(list(right), dtype="int64", name="seed"))
 
     def examples(self, folder: str) -> Examples | None:
         """Training images as they are and as a run augmented them in the end.
@@ -215,6 +220,10 @@ class Runs:
             `nll` in nats, `brier`, `ece`, `ece_equal_mass`, and for each of them `<metric>_sd_repeats`, the standard
             deviation over the repeats of test-time draws, NaN without any.
         """
+        return self._table.copy()
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
         parts = [
             self.scores.pivot(index=["folder", "draws"], columns="metric", values=values)
             .reindex(columns=list(METRICS))
@@ -224,6 +233,25 @@ class Runs:
         ]
         wide = pd.concat(parts, axis=1).reset_index()
         return self.runs.merge(wide, on="folder", how="left").astype({"draws": "Int64"})
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Work something out the first time that it is asked for; a choice of these runs begins anew.
+
+        Args:
+            key: What it is called; the same for all who want the same.
+            make: Makes it of these runs.
+
+        Returns:
+            What was made the first time, which nobody may change.
+        """
+        if key not in self._known:
+            self._known[key] = make()
+        found: T = self._known[key]
+        return found
+
+    @cached_property
+    def _known(self) -> dict[Hashable, Any]:
+        return {}
 
     @cached_property
     def _by_name(self) -> dict[str, Record]:

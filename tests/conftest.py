@@ -1,8 +1,11 @@
 """Fixtures that several folders of tests share."""
 
+import json
 import os
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -228,6 +231,35 @@ def augbench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         captured = capsys.readouterr()
         code = exit_status.value.code
         return (code if isinstance(code, int) else 0 if code is None else 1), captured.out, captured.err
+
+    return run
+
+
+COMMANDS_IN_TURN = """
+import json, sys
+from augbench.bench.commands.main import main
+codes = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["augbench", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        codes.append(end.code or 0)
+print(json.dumps([codes, list(sys.modules)]))
+"""
+
+
+@pytest.fixture
+def imported_by() -> Callable[..., tuple[list[int], set[str]]]:
+    """Run commands in one process of their own; returns their exit statuses and the modules that were imported."""
+
+    def run(*commands: Sequence[str | Path]) -> tuple[list[int], set[str]]:
+        arguments = json.dumps([list(map(str, command)) for command in commands])
+        process = subprocess.run(
+            [sys.executable, "-c", COMMANDS_IN_TURN, arguments], capture_output=True, text=True, check=True
+        )
+        codes, modules = json.loads(process.stdout.splitlines()[-1])
+        return codes, set(modules)
 
     return run
 

@@ -3,7 +3,7 @@
 import json
 import tomllib
 from contextlib import nullcontext
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -11,14 +11,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from augbench.bench.catalogues import methods
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import Device
-from augbench.bench.conformance import CHECKS, Report, Result, check_method
 from augbench.bench.errors import UserError
 from augbench.bench.foreign import prints_apart
 
-app = typer.Typer(help="Check something of your own.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from augbench.bench.conformance import Report
 
-STYLES = {Result.PASSED: "green", Result.FAILED: "bold red"}
+app = typer.Typer(help="Check something of your own.", no_args_is_help=True)
 
 
 @app.command("method")
@@ -33,6 +34,9 @@ def method(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check whether a method keeps the contract, on small made-up images; exit status 1 if it does not."""
+    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
+        from augbench.bench.conformance import check_method
+
     target = methods().get(name)
     console = Console()
     with Console(stderr=True).status(f"Checking {name} …"), prints_apart() if as_json else nullcontext():
@@ -64,12 +68,15 @@ def _value(text: str) -> Any:
     return values["value"] if len(values) == 1 else text
 
 
-def _print(report: Report, console: Console) -> None:
+def _print(report: "Report", console: Console) -> None:
+    from augbench.bench.conformance import CHECKS, Result
+
+    styles = {Result.PASSED: "green", Result.FAILED: "bold red"}
     table = Table("check", "result", "what is checked")
     for check, outcome in zip(CHECKS, report.outcomes, strict=True):
         told_below = outcome.result is Result.FAILED
         what = check.meaning if told_below or not outcome.text else outcome.text
-        table.add_row(check.name, f"[{STYLES.get(outcome.result, 'dim')}]{outcome.result}", escape(what))
+        table.add_row(check.name, f"[{styles.get(outcome.result, 'dim')}]{outcome.result}", escape(what))
     console.print(table)
     for failure in report.failures:
         console.print(f"\n{failure.check}", style="bold red")

@@ -1,27 +1,12 @@
 """`augbench data`: prepare data sets once, and verify them."""
 
-import json
-import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
-from rich.table import Table
 
-from augbench.bench.array_folder import DamagedDataError, check_arrays, read_manifest
-from augbench.bench.catalogues import dataset_and_options, datasets
-from augbench.bench.commands.options import DEFAULT_DATA, Data, data_folder
-from augbench.bench.dataset import DatasetOptions, DatasetSource
-from augbench.bench.downloads import Listener, Published, disk_errors, megabytes
-from augbench.bench.errors import UserError
-from augbench.bench.prepared import FOLDER, NotPreparedError, PreparedSource
-from augbench.bench.source_files import MissingFilesError, Supply
-from augbench.bench.suite import load_suite
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
+from augbench.bench.commands.options import DEFAULT_DATA, Data
 
 app = typer.Typer(help="Prepare data sets once, which may download them, and verify them.", no_args_is_help=True)
 
@@ -37,109 +22,10 @@ def prepare(
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
 ) -> None:
     """Turn published files into arrays below --data, downloading those that are missing; what is there is kept."""
-    if given is not None and not given.is_dir():
-        raise UserError(f"--from {given} is no folder. Give the folder that the files are in.")
-    console = Console(stderr=True)
-    sources = _named(names or []) | _of_suite(suite)
-    if not sources:
-        raise UserError("Name the data sets to prepare, or give --suite. `augbench list datasets` shows all.")
-    try:
-        with _listening(console) as listener:
-            _prepare(list(sources.values()), Supply(data_folder(data), given, offline, listener), console)
-    except KeyboardInterrupt:
-        console.print("Stopped. The same command goes on from here.")
-        raise typer.Exit(130) from None
+    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
+        from augbench.bench.commands.preparing import prepare_datasets
 
-
-def _prepare(sources: list[DatasetSource], supply: Supply, console: Console) -> None:
-    missing: list[Published] = []
-    for source in sources:
-        try:
-            folder = source.prepare(supply)
-        except MissingFilesError as error:
-            missing += error.files
-            continue
-        said = f"ready in {folder}" if folder else "nothing to prepare: it comes with a package"
-        console.print(f"{source.name}: {said}", markup=False, highlight=False, soft_wrap=True)
-    if missing:  # of all data sets at once, so that one goes only once to where there is a network
-        raise MissingFilesError(missing, supply)
-
-
-def _named(names: list[str]) -> dict[str, DatasetSource]:
-    sources = {name: datasets().get(name)() for name in names}
-    for source in sources.values():
-        if source.base(source.options_type()) is not None:
-            raise UserError(
-                f"The data set {source.name!r} is made from another one whenever it is loaded. Prepare that one: "
-                "`augbench data prepare NAME`, or everything that a suite needs: `augbench data prepare --suite SUITE`."
-            )
-    return sources
-
-
-def _of_suite(suite: str | None) -> dict[str, DatasetSource]:
-    if suite is None:
-        return {}
-    needed = {}
-    for component in (spec.dataset for spec in load_suite(suite).specs()):
-        made: tuple[DatasetSource, DatasetOptions] | None = dataset_and_options(component.name, component.all_settings)
-        while made is not None:
-            source, options = made
-            made = source.base(options)
-        needed[source.name] = source
-    return needed
-
-
-class _Progress(Listener):
-    """A bar for each download, and sentences."""
-
-    def __init__(self, console: Console, bars: Progress) -> None:
-        self.console = console
-        self.bars = bars
-        self.tasks: dict[str, TaskID] = {}
-
-    def progress(self, what: str, done: int, total: int | None) -> None:
-        if what not in self.tasks:
-            self.tasks[what] = self.bars.add_task(what)
-        self.bars.update(self.tasks[what], completed=done, total=total)
-
-    def say(self, text: str) -> None:
-        self.console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def _listening(console: Console) -> Iterator[Listener]:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        yield _Progress(console, bars)
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What is known of a prepared data set after every byte of it was read.
-
-    Attributes:
-        name: Name of the data set.
-        folder: Where it is.
-        problem: What is wrong; nothing if it is sound, and the rest is unknown otherwise.
-        train: Number of training images.
-        test: Number of test images.
-        shape: Channels, height and width of an image.
-        classes: Number of classes.
-        mean: Mean of each channel of the training images, in [0, 1].
-        deviation: Standard deviation of each channel of the training images.
-        size: Bytes on disk.
-    """
-
-    name: str
-    folder: str
-    problem: str = ""
-    train: int = 0
-    test: int = 0
-    shape: tuple[int, ...] = ()
-    classes: int = 0
-    mean: tuple[float, ...] = ()
-    deviation: tuple[float, ...] = ()
-    size: int = 0
+    prepare_datasets(names or [], suite, data, given, offline=offline)
 
 
 @app.command("verify")
@@ -151,78 +37,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Read every byte of prepared data sets and compare it with what was written; exit status 2 if one is damaged."""
-    root = data_folder(data)
-    with disk_errors(root):
-        sources = _prepared(names, root)
-        with Console(stderr=True).status("Verifying …"):
-            found = [_verified(source, root) for source in sources]
-    if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found], indent=1, ensure_ascii=False))
-    else:
-        console = Console()
-        console.print(_table(found))
-        for one in found:
-            console.print(f"{one.name}: {one.folder}", markup=False, highlight=False, soft_wrap=True)
-    wrong = [f"{one.name}: {one.problem}" for one in found if one.problem]
-    if wrong:
-        damaged = " ".join(one.name for one in found if one.problem)
-        raise UserError(
-            f"{len(wrong)} of {len(found)} prepared data sets damaged. {'. '.join(wrong)}. Prepare again: `augbench "
-            f"data prepare {damaged} --data {shlex.quote(str(root))}`."
-        )
+    with ended_by_ctrl_c():
+        from augbench.bench.commands.preparing import verify_datasets
 
-
-def _prepared(names: list[str] | None, root: Path) -> list[PreparedSource]:
-    """Return the named data sets, or all that are prepared."""
-    if names:
-        named = {name: datasets().get(name)() for name in names}
-        others = [name for name, source in named.items() if not isinstance(source, PreparedSource)]
-        if others:
-            raise UserError(f"Nothing is prepared for {', '.join(others)}, so there is nothing to verify.")
-        wanted = [source for source in named.values() if isinstance(source, PreparedSource)]
-        absent = [source for source in wanted if not source.folder(root).exists()]
-        if absent:
-            raise NotPreparedError(absent, root)
-        return wanted
-    kinds = [entry.target for entry in datasets() if issubclass(entry.target, PreparedSource)]
-    found = [source for source in (kind() for kind in kinds) if source.folder(root).exists()]
-    if not found:
-        strange = sorted(path.name for path in (root / FOLDER).glob("[!.]*-v*"))
-        of_others = (
-            f" Of no data set and version that are known here: {', '.join(strange)}. Is a --plugin missing?"
-            if strange
-            else ""
-        )
-        raise UserError(
-            f"Nothing is prepared in {root / FOLDER}.{of_others} Prepare a data set: `augbench data prepare NAME`."
-        )
-    return found
-
-
-def _verified(source: PreparedSource, root: Path) -> Verified:
-    folder = source.folder(root)
-    try:
-        check_arrays(folder)
-        size = read_manifest(folder).size
-        data = source.load(source.options_type(), root)
-    except DamagedDataError as error:
-        return Verified(source.name, str(folder), error.what)
-    mean, deviation = (tuple(values.tolist()) for values in data.mean_and_deviation)
-    shape = tuple(data.train.images.shape[1:])
-    counts = len(data.train), len(data.test)
-    return Verified(source.name, str(folder), "", *counts, shape, data.classes, mean, deviation, size)
-
-
-def _table(found: list[Verified]) -> Table:
-    headings = ("data set", "train", "test", "shape", "classes", "mean", "deviation", "size", "")
-    table = Table(*headings, padding=0)
-    table.columns[0].no_wrap = table.columns[3].no_wrap = True
-    for one in found:
-        if one.problem:
-            table.add_row(one.name, *[""] * 7, "[bold red]damaged")
-            continue
-        mean, deviation = (" ".join(f"{value:.4f}" for value in values) for values in (one.mean, one.deviation))
-        shape = "×".join(map(str, one.shape))
-        counts = f"{one.train:,}", f"{one.test:,}"
-        table.add_row(one.name, *counts, shape, str(one.classes), mean, deviation, megabytes(one.size), "[green]ok")
-    return table
+    verify_datasets(names or [], data, as_json=as_json)

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import LaunchDevice, RetryFailed, Workers, make_order
-from augbench.bench.commands.running import execute, raise_unfinished
 from augbench.bench.commands.showing import show_tables
 from augbench.bench.suite import load_suite
 
@@ -19,6 +19,9 @@ def demo(
     retry_failed: RetryFailed = False,
 ) -> None:
     """Compare five learners on upright and rotated digits: a table, what each one found, figures and a report."""
+    with ended_by_ctrl_c():
+        from augbench.bench.commands.placing import execute, raise_unfinished
+
     order = make_order(out, launcher="local", workers=workers, device=device or "cpu")
     ended = execute(load_suite("demo"), order, retry_failed=retry_failed)
     if len(ended.unfinished()) < len(ended.runs):

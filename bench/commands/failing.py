@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from augbench.bench.causes import Cause
+from augbench.bench.commands.interrupts import INTERRUPTED, ended_by_ctrl_c
 from augbench.bench.commands.logs import RUN_HELP
 from augbench.bench.commands.options import (
     DEFAULT_DATA,
@@ -25,9 +26,9 @@ from augbench.bench.commands.options import (
     Workers,
     Yes,
     make_order,
+    where,
 )
-from augbench.bench.commands.plain import in_one_line, local_time, safe, where
-from augbench.bench.commands.running import place, say_what_would_be_placed
+from augbench.bench.commands.plain import in_one_line, safe
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.failures import (
     MEANING,
@@ -41,7 +42,7 @@ from augbench.bench.failures import (
     placing_options,
 )
 from augbench.bench.launchers.launcher import Order
-from augbench.bench.overview import Overview, SeenRun, Survey
+from augbench.bench.overview import Overview, SeenRun, Survey, moment
 from augbench.bench.plan import PlannedRun, counts_in_words, runs_in_words, state_in_words
 from augbench.bench.run_folder import DamagedError, RunState
 from augbench.bench.run_names import runs_named
@@ -49,8 +50,6 @@ from augbench.bench.run_names import runs_named
 MOST_RUNS = 3
 MOST_REASONS = 3
 MISSING = state_in_words(RunState.PLANNED)
-
-INTERRUPTED = 130  # exit status after Ctrl-C
 
 
 def failures(
@@ -109,7 +108,13 @@ def _lines(number: int, group: FailureGroup, groups: Sequence[FailureGroup], out
 def _circumstances(failure: Failure) -> str:
     step = f"step {failure.step:,} of {failure.steps:,}" if failure.step is not None and failure.steps else ""
     parts = [failure.host, failure.device, failure.phase, step, f"job {failure.job}" if failure.job else ""]
-    return safe(", ".join(part for part in (*parts, local_time(failure.time)) if part)) or "never executed"
+    return safe(", ".join(part for part in (*parts, _local_time(failure.time)) if part)) or "never executed"
+
+
+def _local_time(text: str) -> str:
+    """Write a recorded time by the clock of this machine, as `2026-03-01 14:05`; empty if it is none."""
+    read = moment(text)
+    return f"{read.astimezone():%Y-%m-%d %H:%M}" if read is not None else ""
 
 
 def _choice(group: FailureGroup) -> str:
@@ -167,6 +172,9 @@ def retry(
     allow_changed_code: AllowChangedCode = False,
 ) -> None:
     """Place runs again that have ended without a result: failed ones anew, others from where they were."""
+    with ended_by_ctrl_c():
+        from augbench.bench.commands.placing import place, say_what_would_be_placed
+
     order = make_order(
         out,
         profile,

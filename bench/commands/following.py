@@ -14,8 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from augbench.bench.commands.options import DEFAULT_OUT, Out
-from augbench.bench.commands.plain import duration, in_one_line, safe, where
+from augbench.bench.commands.options import DEFAULT_OUT, Out, where
+from augbench.bench.commands.plain import duration, in_one_line, safe
 from augbench.bench.errors import UserError
 from augbench.bench.failures import WITHOUT_RESULT
 from augbench.bench.overview import Overview, Progress, SeenRun, Survey, progress_of

@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from augbench.bench.budgets import Level, PaperBudget, budgets
 from augbench.bench.catalogues import datasets, methods, networks
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.launchers.launcher import launchers
 from augbench.bench.profile import built_in_profiles, parse_profile
@@ -41,7 +43,7 @@ def list_registered(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List what is registered, or show the card of one entry."""
-    cards, broken = _cards(kind)
+    cards, broken = _cards(kind, in_full=as_json)
     if name is not None and name not in cards:
         hint = [] if kind in (Kind.SUITES, Kind.BUDGETS, Kind.PROFILES) else [IN_A_FILE_OF_YOUR_OWN]
         raise UserError(" ".join([one_of(kind.removesuffix("s"), name, cards), *broken, *hint]))
@@ -57,21 +59,27 @@ def list_registered(
         _print_card(cards[name])
 
 
-def _cards(kind: Kind) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Cards by name, and what could not be imported."""
+def _cards(kind: Kind, *, in_full: bool) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Cards by name, and what could not be imported.
+
+    Args:
+        kind: What is listed.
+        in_full: Whether also what no table shows and takes long to find out.
+    """
     if kind is Kind.SUITES:
-        return {name: _suite_card(name, text) for name, text in built_in_suites().items()}, []
+        return {name: _suite_card(name, text, in_full) for name, text in built_in_suites().items()}, []
     if kind is Kind.BUDGETS:
         return _budget_cards(), []
     if kind is Kind.PROFILES:
-        return {name: _profile_card(name, text) for name, text in built_in_profiles().items()}, []
-    catalogues: dict[Kind, Catalogue[Any]] = {
-        Kind.METHODS: methods(),
-        Kind.DATASETS: datasets(),
-        Kind.NETWORKS: networks(),
-        Kind.LAUNCHERS: launchers(),
+        return {name: _profile_card(name, text, in_full) for name, text in built_in_profiles().items()}, []
+    catalogues: dict[Kind, Callable[[], Catalogue[Any]]] = {
+        Kind.METHODS: methods,
+        Kind.DATASETS: datasets,
+        Kind.NETWORKS: networks,
+        Kind.LAUNCHERS: launchers,
     }
-    catalogue = catalogues[kind]
+    with ended_by_ctrl_c():
+        catalogue = catalogues[kind]()
     cards = {entry.name: _card(entry.target) | {"origin": entry.origin, "source": entry.source} for entry in catalogue}
     return cards, list(map(str, catalogue.broken))
 
@@ -94,14 +102,16 @@ def _settings(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _suite_card(name: str, text: str) -> dict[str, Any]:
+def _suite_card(name: str, text: str, in_full: bool) -> dict[str, Any]:
     suite = parse_suite(text, f"built-in suite {name!r}")
-    return {"name": name, "title": suite.title, "runs": len(suite.specs()), "toml": text}
+    more = {"runs": len(suite.specs())} if in_full else {}
+    return {"name": name, "title": suite.title, **more, "toml": text}
 
 
-def _profile_card(name: str, text: str) -> dict[str, Any]:
+def _profile_card(name: str, text: str, in_full: bool) -> dict[str, Any]:
     title = text.partition("\n")[0].lstrip("# ")
-    return {"name": name, "title": title, "launcher": parse_profile(text, name).launcher, "toml": text}
+    more = {"launcher": parse_profile(text, name).launcher} if in_full else {}
+    return {"name": name, "title": title, **more, "toml": text}
 
 
 def _budget_cards() -> dict[str, dict[str, Any]]:
@@ -119,7 +129,8 @@ def _level_card(name: str, level: Level) -> dict[str, Any]:
 
 
 def _paper_card(dataset: str, entry: PaperBudget) -> dict[str, Any]:
-    table = entry.paper.model_dump(exclude={"momentum"} if entry.paper.optimizer == "adam" else None)
+    left_out = {"acceleration", *(["momentum"] if entry.paper.optimizer == "adam" else [])}
+    table = entry.paper.model_dump(exclude=left_out)
     lines = [f"# stated by the paper: {entry.stated}", f"# decided: {entry.decided}", "[comparisons.budget]"]
     lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
     text = "\n".join(lines) + "\n"

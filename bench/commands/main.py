@@ -2,68 +2,151 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 import augbench
-from augbench.bench.commands import (
-    archiving,
-    bound,
-    cancelling,
-    checking,
-    creating,
-    data,
-    demo,
-    failing,
-    following,
-    listing,
-    logs,
-    planning,
-    probing,
-    reporting,
-    running,
-    showing,
-    toy,
-    tuning,
-)
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.plain import safe
 from augbench.bench.errors import UserError
 from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
 
 PLUGIN = "--plugin"
 
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command stands, and what the list of all commands says of it.
+
+    Attributes:
+        module: Its module in this folder.
+        attribute: Its function, or the app of a group of commands.
+        help: The first paragraph of the function's docstring, or the app's help.
+    """
+
+    module: str
+    attribute: str
+    help: str
+
+
+COMMANDS = {
+    "demo": Place(
+        "demo",
+        "demo",
+        "Compare five learners on upright and rotated digits: a table, what each one found, figures and a report.",
+    ),
+    "list": Place("listing", "list_registered", "List what is registered, or show the card of one entry."),
+    "plan": Place(
+        "planning", "plan", "Show how many runs of a suite are done and missing, and what is left to pay for."
+    ),
+    "run": Place(
+        "running",
+        "run",
+        "Execute every run of a suite that has no result yet; the same command again goes on where it was.",
+    ),
+    "status": Place(
+        "following", "status", "Show the states of all runs in a folder, and how far those are that are being executed."
+    ),
+    "watch": Place(
+        "following",
+        "watch",
+        "Show the same as `augbench status` until nothing runs or waits any more; without a terminal, each change.",
+    ),
+    "logs": Place("logs", "logs", "Show what a run, and its job, have printed, and why it has no result."),
+    "failures": Place(
+        "failing",
+        "failures",
+        "Show runs that have ended without a result, grouped by cause: why, what helps, and the command for it.",
+    ),
+    "retry": Place(
+        "failing",
+        "retry",
+        "Place runs again that have ended without a result: failed ones anew, others from where they were.",
+    ),
+    "cancel": Place(
+        "cancelling",
+        "cancel_runs",
+        "Take runs out of the queue, and have those that go on save and stop; nothing that was computed is lost.",
+    ),
+    "tables": Place(
+        "showing",
+        "tables",
+        "Write every table that there is something for, as Markdown, LaTeX, CSV and HTML; or show some here.",
+    ),
+    "figures": Place("showing", "figures", "Write every figure that there is something for, as PNG, PDF and SVG."),
+    "report": Place(
+        "reporting",
+        "report",
+        "Write one HTML page that needs no network: results, charts, images, failures, and how to make it all again.",
+    ),
+    "archive": Place("archiving", "archive", "Pack runs into one file that `--from` of other commands reads."),
+    "bound": Place(
+        "bound", "bound", "Evaluate the PAC-Bayes bound of SCALE for one run, term by term, and say what it is worth."
+    ),
+    "probe": Place(
+        "probing",
+        "probe",
+        "Measure and draw the accuracy of finished runs on test images that are turned, scaled or sheared.",
+    ),
+    "toy": Place(
+        "toy",
+        "toy",
+        "Train on points with a planted rotation: without augmentation, with too much, and with a learned amount of "
+        "it.",
+    ),
+    "tune": Place(
+        "tuning",
+        "tune",
+        "Look for a method's best hyperparameters on validation images; the same command again goes on where it was.",
+    ),
+    "new": Place("creating", "app", "Write the files of something new."),
+    "check": Place("checking", "app", "Check something of your own."),
+    "data": Place("data", "app", "Prepare data sets once, which may download them, and verify them."),
+}
+"""Every command, groups of commands last; `--help` shows them in this order, and imports none of their modules."""
+
+
+class _ImportedWhenCalled(TyperGroup):
+    """A group that imports the module of a command when that is called, since some modules take long."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, place in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=place.help))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name in COMMANDS else command, rest
+
+
+def load_command(name: str) -> Any:
+    """Import a command and make of it what typer can call."""
+    place = COMMANDS[name]
+    with ended_by_ctrl_c():
+        found = getattr(import_module(f"augbench.bench.commands.{place.module}"), place.attribute)
+    holder = typer.Typer()
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name)(found)
+    return get_group(holder).commands[name]
+
+
 app = typer.Typer(
     name="augbench",
     help="Compare methods that learn data augmentations, all in one augmentation space.",
+    cls=_ImportedWhenCalled,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("demo")(demo.demo)
-app.command("list")(listing.list_registered)
-app.command("plan")(planning.plan)
-app.command("run")(running.run)
-app.command("status")(following.status)
-app.command("watch")(following.watch)
-app.command("logs")(logs.logs)
-app.command("failures")(failing.failures)
-app.command("retry")(failing.retry)
-app.command("cancel")(cancelling.cancel_runs)
-app.command("tables")(showing.tables)
-app.command("figures")(showing.figures)
-app.command("report")(reporting.report)
-app.command("archive")(archiving.archive)
-app.add_typer(creating.app, name="new")
-app.add_typer(checking.app, name="check")
-app.command("bound")(bound.bound)
-app.add_typer(data.app, name="data")
-app.command("probe")(probing.probe)
-app.command("toy")(toy.toy)
-app.command("tune")(tuning.tune)
 
 
 def _print_version(value: bool) -> None:
@@ -93,6 +176,8 @@ def main() -> None:
     try:
         app(_plugins_first(sys.argv[1:]))
     except UserError as error:
+        from rich.console import Console  # here, since most commands end without
+
         text = safe(f"Error: {error}")  # may quote what the code of a run has said
         Console(stderr=True).print(text, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)

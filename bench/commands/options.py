@@ -1,6 +1,7 @@
 """Options that several commands have."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -44,9 +45,21 @@ AllowChangedCode = Annotated[
 Data = Annotated[
     Path, typer.Option(envvar="AUGBENCH_DATA", help="Folder of data sets that do not come with the package.")
 ]
+SuiteName = Annotated[str, typer.Argument(help="Name of a built-in suite or path of a .toml file.")]
+BudgetLevel = Annotated[
+    str | None,
+    typer.Option(
+        "--budget", metavar="LEVEL", help="paper, quick or smoke, for suites of the paper: see `augbench list budgets`."
+    ),
+]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Start failed runs again from the beginning.")]
 
 DEFAULT_DATA = Path("~/.cache/augbench")
+
+
+def where(out: Path) -> str:
+    """Write the option for an output folder, as it is to be typed; empty where it can be left out."""
+    return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"
 
 
 def make_order(

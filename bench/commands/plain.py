@@ -1,12 +1,5 @@
 """How commands write what runs have written, and times, so that nothing in it is taken for anything but text."""
 
-import shlex
-from datetime import datetime
-from pathlib import Path
-
-from augbench.bench.commands.options import DEFAULT_OUT
-from augbench.bench.overview import moment
-
 KEPT = "\n\t"
 
 
@@ -38,14 +31,3 @@ def duration(seconds: float) -> str:
     if days < 1:
         return f"{hours} h {minutes % 60} min"
     return f"{days} d {hours % 24} h"
-
-
-def local_time(text: str) -> str:
-    """Write a recorded time by the clock of this machine, as `2026-03-01 14:05`; empty if it is none."""
-    read: datetime | None = moment(text)
-    return f"{read.astimezone():%Y-%m-%d %H:%M}" if read is not None else ""
-
-
-def where(out: Path) -> str:
-    """Write the option for an output folder, as it is to be typed; empty where it can be left out."""
-    return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"

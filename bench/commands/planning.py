@@ -1,42 +1,27 @@
 """`augbench plan`: what a suite would run, what is there already, and what it costs."""
 
 import json
-import math
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.measure import Measurement as Width
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from augbench.bench.budgets import level_named
-from augbench.bench.calibration import add_measurement, measure
-from augbench.bench.commands.options import DEFAULT_DATA, DEFAULT_OUT, Data, Out, ProfileName, data_folder
-from augbench.bench.commands.plain import safe
-from augbench.bench.commands.running import BudgetLevel, SuiteName, tell_of_changed_plugins
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
+from augbench.bench.commands.options import (
+    DEFAULT_DATA,
+    DEFAULT_OUT,
+    BudgetLevel,
+    Data,
+    Out,
+    ProfileName,
+    SuiteName,
+    data_folder,
+)
 from augbench.bench.environment import choose_device, describe_device
-from augbench.bench.errors import UserError
-from augbench.bench.estimates import Estimate, Group, Hours, Source, groups_of, in_all, left, longest_jobs
-from augbench.bench.foreign import FOREIGN_ERRORS, in_words
-from augbench.bench.launching import check_datasets
-from augbench.bench.plan import Plan, PlannedRun, make_plan, runs_in_words, state_in_words
-from augbench.bench.plugins import plugin_files
-from augbench.bench.profile import Profile, load_profile
-from augbench.bench.run_folder import RunState
+from augbench.bench.plan import make_plan
+from augbench.bench.profile import load_profile
 from augbench.bench.suite import load_suite
-from augbench.bench.worker import load_dataset
-from augbench.results.records.labels import label_runs
-
-WIDER_THAN_ANY = 10_000  # characters
-USUAL = (RunState.DONE, RunState.RUNNING, RunState.FAILED)
-
-Columns = dict[str, list[RunState]]
-"""By heading, states whose runs are counted."""
 
 
 def plan(
@@ -53,279 +38,27 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show how many runs of a suite are done and missing, and what is left to pay for."""
+    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
+        from augbench.bench.commands.measuring import measure_unknown
+        from augbench.bench.commands.placing import tell_of_changed_plugins
+        from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
+        from augbench.bench.estimates import groups_of, longest_jobs
+
     chosen = load_profile(profile)
     here = choose_device(device)
     planned = make_plan(load_suite(suite).at_level(level_named(budget)), out)
     tell_of_changed_plugins(planned)
     groups = groups_of(planned, out, chosen, describe_device(here))
     if calibrate:
-        _measure_unknown(groups, chosen, here, data_folder(data), out)
+        measure_unknown(groups, chosen, here, data_folder(data), out)
         groups = groups_of(planned, out, chosen, describe_device(here))
     if as_json:
-        typer.echo(json.dumps(_as_json(planned, groups), indent=1))
+        typer.echo(json.dumps(plan_as_json(planned, groups), indent=1))
     elif every_run:
-        _print_runs(planned)
+        print_runs(planned)
         typer.echo(f"In {out}: {planned.in_words()}")
     else:
-        _print_sums(Console(), groups)
+        print_sums(Console(), groups)
         typer.echo(f"In {out}: {planned.in_words()}")
-        for line in (*_cost_lines(groups), *_about_jobs(longest_jobs(groups))):
+        for line in (*cost_lines(groups), *about_jobs(longest_jobs(groups))):
             typer.echo(line)
-
-
-def _measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.device, data: Path, out: Path) -> None:
-    """Measure what a run of each group costs about which nothing is known; a bar shows how many there are left."""
-    unknown = [group for group in groups if group.estimate is None]
-    check_datasets([group.spec.dataset for group in unknown], data)
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    threads = torch.get_num_threads()
-    loaded: tuple[Any, Any] = (None, None)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("measuring", total=len(unknown))
-        for group in sorted(unknown, key=lambda group: group.spec.dataset.label):
-            spec = group.spec
-            progress.update(task, description=f"{spec.method.name} on {spec.dataset.name}")
-            if loaded[0] != spec.dataset:
-                loaded = (spec.dataset, load_dataset(spec.dataset, data))
-            torch.set_num_threads(profile.resources_for(spec.method.name).cpus)
-            try:
-                add_measurement(out, measure(spec, loaded[1], device))
-            except UserError:
-                raise
-            except FOREIGN_ERRORS as error:  # of a method that is perhaps the user's own: what it costs stays unknown
-                label = f"{spec.method.label} on {spec.dataset.label}"
-                reason = in_words(error, *plugin_files())
-                typer.echo(safe(f"Note: {label} could not be measured: {reason}."), err=True)
-            progress.advance(task)
-    torch.set_num_threads(threads)
-
-
-def _print_runs(planned: Plan) -> None:
-    table = Table()
-    for heading in ("method", "data set", "network", "epochs", "seed", "state"):
-        table.add_column(heading, overflow="fold")
-    for run in planned.runs:
-        spec = run.spec
-        row = (spec.method.label, spec.dataset.label, spec.network.label, str(spec.budget.epochs), str(spec.seed))
-        table.add_row(*row, run.state)
-    Console().print(table)
-
-
-def _print_sums(console: Console, groups: list[Group]) -> None:
-    """Print one table, or where it is too wide one with numbers of runs and one with their cost."""
-    known = any(group.estimate for group in groups)
-    whole = _table(groups, _state_columns(groups), cost=known)
-    if _fits(console, whole):
-        return console.print(whole)
-    every_state = _table(groups, _state_columns(groups), cost=False)
-    console.print(every_state if _fits(console, every_state) else _table(groups, _few_columns(groups), cost=False))
-    if known:
-        console.print(_table(groups, {}, cost=True))
-
-
-def _fits(console: Console, table: Table) -> bool:
-    unlimited = console.options.update(max_width=WIDER_THAN_ANY)
-    return Width.get(console, unlimited, table).maximum <= console.width
-
-
-def _table(groups: list[Group], columns: Columns, *, cost: bool) -> Table:
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    for heading in ("method", "data set"):
-        table.add_column(heading, overflow="fold")
-    unit = _unit(group.estimate for group in groups)
-    for heading in [*columns] + [f"{unit}\nleft", f"{unit}\nin all"] * cost:
-        table.add_column(heading, justify="right", no_wrap=True)
-    if cost:
-        table.add_column("from", no_wrap=True)
-    for group, label in zip(groups, label_runs([group.spec for group in groups]), strict=True):
-        counts = [str(sum(group.states[state] for state in states)) for states in columns.values()]
-        table.add_row(label.label, label.comparison, *counts, *_cost_cells(group) * cost)
-    return table
-
-
-def _state_columns(groups: list[Group]) -> Columns:
-    """Columns of numbers of runs: states that everybody asks about, others where they occur, missing runs last."""
-    there = {state for group in groups for state in group.states}
-    others = [state for state in RunState if state in there and state not in (*USUAL, RunState.PLANNED)]
-    return {"runs": [*RunState], **{state_in_words(state): [state] for state in (*USUAL, *others, RunState.PLANNED)}}
-
-
-def _few_columns(groups: list[Group]) -> Columns:
-    """The same with all that occurs seldom in one column; the sentence below the table counts them one by one."""
-    columns = _state_columns(groups)
-    usual = {heading: columns.pop(heading) for heading in ("runs", *USUAL)}
-    missing = columns.pop(state_in_words(RunState.PLANNED))
-    others = [state for states in columns.values() for state in states]
-    return {**usual, "other": others, state_in_words(RunState.PLANNED): missing}
-
-
-def _cost_cells(group: Group) -> tuple[str, ...]:
-    estimate = group.estimate
-    if estimate is None:
-        return ("unknown" if group.to_do else "0", "unknown", "")
-    sign = "≥ " if estimate.search_unknown else ""
-    hours = estimate.known_hours * (group.gpus if estimate.gpu else 1)
-    cells = [f"{sign}{_number(runs * hours)}" if runs else "0" for runs in (group.to_do, group.states.total())]
-    noun = "run" if estimate.source is Source.RUNS else "step"
-    return (*cells, f"{estimate.count} {noun}{'s' * (estimate.count > 1)}")
-
-
-def _unit(estimates: Iterable[Estimate | None]) -> str:
-    kinds = {estimate.gpu for estimate in estimates if estimate is not None}
-    return "GPU-hours" if kinds == {True} else "hours"
-
-
-def _number(hours: float) -> str:
-    """Write hours with two digits that count, or as a whole number."""
-    return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
-
-
-def _cost_lines(groups: list[Group]) -> list[str]:
-    """Say in sentences what is left and what all costs, by device and by method, and where the numbers come from."""
-    gpu = {group.estimate.device: group.estimate.gpu for group in groups if group.estimate}
-    if not gpu:
-        return ["Cost: unknown, since no run like these is finished here; --calibrate times some training steps."]
-    failed = sum(group.states[RunState.FAILED] for group in groups)
-    without = f" Without {runs_in_words(failed)} that failed." if failed else ""
-    lines = [f"Left: {_sum_in_words(left(groups), gpu)}{without}", f"In all: {_sum_in_words(in_all(groups), gpu)}"]
-    methods = _by_method(groups)
-    if 1 < len(methods) < len(groups) and any(group.to_do for group in groups):
-        parts = [f"{name} {_short_sum(left(own))}" for name, own in methods.items()]
-        lines.append(f"Left by method, in {_unit(group.estimate for group in groups)}: {', '.join(parts)}.")
-    return lines + _origins([group.estimate for group in groups if group.estimate])
-
-
-def _sum_in_words(hours: Hours, gpu: dict[str, bool]) -> str:
-    parts = [
-        f"{_number(number)} {'GPU-hours' if gpu[device] else 'hours'} on {device}"
-        for device, number in hours.by_device.items()
-    ]
-    known = f"{' + '.join(parts)} for {runs_in_words(hours.runs)}" if parts else ""
-    unknown = f"{runs_in_words(hours.unknown)} of unknown cost" if hours.unknown else ""
-    return (" + ".join(part for part in (known, unknown) if part) or "nothing") + "."
-
-
-def _short_sum(hours: Hours) -> str:
-    several = len(hours.by_device) > 1
-    parts = [_number(number) + (f" on {device}" if several else "") for device, number in hours.by_device.items()]
-    known = " + ".join(parts) or ("" if hours.unknown else "0")
-    unknown = f"{runs_in_words(hours.unknown)} of unknown cost" if hours.unknown else ""
-    return " + ".join(part for part in (known, unknown) if part)
-
-
-def _by_method(groups: Iterable[Group]) -> dict[str, list[Group]]:
-    methods: dict[str, list[Group]] = {}
-    for group in groups:
-        methods.setdefault(group.spec.method.name, []).append(group)
-    return methods
-
-
-def _origins(estimates: list[Estimate]) -> list[str]:
-    """Say what stands behind the column `from`."""
-    sentences = []
-    for source, text in (
-        (Source.RUNS, "runs: the mean of so many finished runs that differ in the seed alone, on"),
-        (Source.STEPS, "steps: worked out from so many training steps, measured on"),
-    ):
-        devices = dict.fromkeys(estimate.device for estimate in estimates if estimate.source is source)
-        if devices:
-            sentences.append(f"{text} {' or '.join(devices)}.")
-    if any(estimate.search_unknown for estimate in estimates):
-        sentences.append("≥: training and evaluation alone; how long the search before it takes is unknown.")
-    if any(estimate.too_high for estimate in estimates):
-        sentences.append("Where a whole batch takes seconds, a part of one was timed: such hours are rather too high.")
-    return [" ".join(["From", *sentences])]
-
-
-def _about_jobs(groups: list[Group]) -> list[str]:
-    """Compare the longest run, and those of other methods that are longer than their limit, with the limit of a job."""
-    known = [(group, group.estimate) for group in groups if group.estimate]
-    own = [pair for pair in known[1:] if pair[0].searches]  # something may have to be done about these
-    rest = [
-        f"{group.spec.method.name} on {group.spec.dataset.name} ({_number(estimate.known_hours)} h)"
-        for group, estimate in known[1:]
-        if not group.searches
-    ]
-    lines = [f"Longest job: {_about_job(*pair)}" for pair in known[:1]]
-    lines += [f"Also: {_about_job(*pair)}" for pair in own]
-    goes_on = "Longer than their limit, so that they are saved, requeued and go on"
-    return lines + ([f"{goes_on}: {', '.join(rest)}."] if rest else [])
-
-
-def _about_job(group: Group, estimate: Estimate) -> str:
-    """Compare a run with the time limit of a job."""
-    hours = estimate.known_hours
-    least = "at least " if estimate.search_unknown else ""
-    start = f"{group.spec.method.name} on {group.spec.dataset.name}, {least}{_number(hours)} h, "
-    if group.limit_minutes is None:
-        return f"{start}without a time limit."
-    limit = group.limit_minutes / 60
-    start += f"{'longer than' if hours > limit else 'within'} its limit of {_number(limit)} h"
-    times = math.ceil(hours / limit) - 1
-    again = f"it is saved, requeued and goes on about {'once' if times == 1 else f'{times} times'}"
-    if estimate.search_unknown:
-        return f"{start}; its search comes on top, is not saved half-way and has to fit into the limit."
-    if hours <= limit:
-        return f"{start}."
-    search = estimate.seconds.get("search", 0) / 3600
-    if search > limit:
-        where = f"`time` of [methods.{group.spec.method.name}] in the profile"
-        return f"{start}: its search of {_number(search)} h is not saved half-way and does not fit; raise {where}."
-    if group.searches:
-        return f"{start}: its search of {_number(search)} h is not saved half-way, but fits; {again}."
-    return f"{start}: {again}."
-
-
-def _as_json(planned: Plan, groups: list[Group]) -> dict[str, Any]:
-    longest = longest_jobs(groups)
-    return {
-        "runs": [_run_as_json(run) for run in planned.runs],
-        "groups": [_group_as_json(group) for group in groups],
-        "methods": {name: _cost_as_json(own) for name, own in _by_method(groups).items()},
-        "total": {
-            "runs": len(planned.runs),
-            "states": planned.counts(),
-            **_cost_as_json(groups),
-            "longest_job": _group_as_json(longest[0]) if longest else None,
-        },
-    }
-
-
-def _run_as_json(run: PlannedRun) -> dict[str, Any]:
-    return {"folder": str(run.folder.path), "state": run.state, "spec": run.spec.model_dump(mode="json")}
-
-
-def _group_as_json(group: Group) -> dict[str, Any]:
-    estimate, spec = group.estimate, group.spec
-    return {
-        "method": spec.method.label,
-        "dataset": spec.dataset.label,
-        "network": spec.network.label,
-        "epochs": spec.budget.epochs,
-        "kind": spec.kind,
-        "runs": group.states.total(),
-        "states": dict(group.states),
-        "to_do": group.to_do,
-        "gpus": group.gpus,
-        "limit_minutes": group.limit_minutes,
-        "device_hours_of_a_run": group.device_hours,
-        "estimate": estimate
-        and {
-            "device": estimate.device,
-            "gpu": estimate.gpu,
-            "source": estimate.source,
-            "count": estimate.count,
-            "seconds": dict(estimate.seconds),
-            "search_unknown": estimate.search_unknown,
-            "too_high": estimate.too_high,
-        },
-    }
-
-
-def _cost_as_json(groups: Iterable[Group]) -> dict[str, Any]:
-    counted = list(groups)
-    return {
-        name: {"device_hours": dict(hours.by_device), "runs": hours.runs, "unknown_runs": hours.unknown}
-        for name, hours in (("left", left(counted)), ("in_all", in_all(counted)))
-    }

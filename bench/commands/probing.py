@@ -13,13 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from augbench.bench.catalogues import datasets
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
 from augbench.bench.environment import choose_device
 from augbench.bench.errors import UserError, one_of, shortened
 from augbench.bench.files import make_folder
-from augbench.bench.probe import KINDS, ProbeKind
+from augbench.bench.probe_kinds import KINDS, ProbeKind
 
-if TYPE_CHECKING:  # pandas and seaborn take a second to import, which other commands need not wait for
+if TYPE_CHECKING:
     import pandas as pd
 
 MOST_VALUES = 1000
@@ -52,14 +53,15 @@ def probe(
     device: Device = "auto",
 ) -> None:
     """Measure and draw the accuracy of finished runs on test images that are turned, scaled or sheared."""
+    with ended_by_ctrl_c():  # libraries take seconds to import, which `--help` need not wait for
+        from augbench.results.probes import finished_runs, probe_runs, summarise_probe, write_probe
+
     asked = _asked(kind, values or [])
     if not 0 <= draws <= MOST_DRAWS:
         raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
     if on is not None:
         datasets().get(on)
     data_root, chosen_device = data_folder(data), choose_device(device)
-    from augbench.results.probes import finished_runs, probe_runs, summarise_probe, write_probe
-
     found = finished_runs(runs)
     make_folder(out)
     with_identity = {name: sorted({*taken, KINDS[name].identity}) for name, taken in asked.items()}

@@ -1,23 +1,14 @@
-"""`augbench run`, and what other commands need to have runs placed."""
-
-import signal
-import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from types import FrameType
-from typing import Annotated
+"""`augbench run`."""
 
 import typer
-from rich.console import Console
 
 from augbench.bench.budgets import level_named
-from augbench.bench.changed_plugins import changed_plugins
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import (
     DEFAULT_DATA,
     DEFAULT_OUT,
     AllowChangedCode,
+    BudgetLevel,
     Data,
     DryRun,
     FailFast,
@@ -26,34 +17,14 @@ from augbench.bench.commands.options import (
     Out,
     ProfileName,
     RetryFailed,
+    SuiteName,
     Workers,
     Yes,
     make_order,
+    where,
 )
-from augbench.bench.commands.plain import where
-from augbench.bench.commands.progress import launch_progress
-from augbench.bench.environment import choose_device, describe_device
-from augbench.bench.errors import UserError
-from augbench.bench.estimates import cost_to_confirm
-from augbench.bench.launchers.launcher import Launcher, Order, launchers
-from augbench.bench.launchers.local import Local
-from augbench.bench.launching import launch, prepare_launch
-from augbench.bench.plan import Plan, PlannedRun, make_plan, runs_in_words
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.run_states import Observed, RunStates
-from augbench.bench.suite import Suite, load_suite
-from augbench.bench.tuning.recording import record_tuning
-
-SuiteName = Annotated[str, typer.Argument(help="Name of a built-in suite or path of a .toml file.")]
-BudgetLevel = Annotated[
-    str | None,
-    typer.Option(
-        "--budget", metavar="LEVEL", help="paper, quick or smoke, for suites of the paper: see `augbench list budgets`."
-    ),
-]
-MOST_REASONS = 3
-ESTIMATES = "`augbench plan` shows the estimates, --dry-run what would be placed where."
-PLACED = (RunState.DONE, RunState.SUBMITTED, RunState.RUNNING)
+from augbench.bench.run_folder import RunState
+from augbench.bench.suite import load_suite
 
 
 def run(
@@ -72,6 +43,9 @@ def run(
     allow_changed_code: AllowChangedCode = False,
 ) -> None:
     """Execute every run of a suite that has no result yet; the same command again goes on where it was."""
+    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
+        from augbench.bench.commands.placing import execute, raise_unfinished, say_what_would_be_done
+
     order = make_order(
         out,
         profile,
@@ -84,7 +58,7 @@ def run(
     )
     chosen = load_suite(suite).at_level(level_named(budget))
     if dry_run:
-        _say_what_would_be_done(chosen, order, retry_failed=retry_failed)
+        say_what_would_be_done(chosen, order, retry_failed=retry_failed)
         return
     ended = execute(chosen, order, retry_failed=retry_failed, yes=yes)
     raise_unfinished(ended, out)
@@ -92,176 +66,3 @@ def run(
         typer.echo(f"`augbench watch{where(out)}` follows them; `augbench status{where(out)}` shows them once.")
     else:
         typer.echo(f"`augbench tables --from {out} --out DIR` and `augbench figures --from {out} --out DIR` show them.")
-
-
-def execute(suite: Suite, order: Order, *, retry_failed: bool, yes: bool = True) -> Plan:
-    """Launch what is left of a suite with progress bars and say what happened.
-
-    Raises:
-        UserError: If something is wrong before the start.
-        typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
-    """
-    before = make_plan(suite, order.out)
-    record_tuning(suite, before)
-    tell_of_changed_plugins(before)
-    to_do = _to_do(before, order, retry_failed=retry_failed)
-    if not to_do:
-        typer.echo(f"Nothing to compute in {order.out}: {before.in_words()}")
-        return before
-    try:
-        place(to_do, order, title=suite.title, of=len(before.runs), yes=yes)
-    finally:  # also after Ctrl-C, since other commands may go on with the runs
-        record_tuning(suite, before)
-    after = make_plan(suite, order.out)
-    typer.echo(after.in_words())
-    return after
-
-
-def place(runs: Sequence[PlannedRun], order: Order, *, title: str, of: int, yes: bool) -> None:
-    """Check, ask if it costs much, and have runs placed, with progress bars.
-
-    Raises:
-        UserError: If something is wrong before the start.
-        typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
-    """
-    launcher = prepare_launch(runs, order)
-    if not yes:
-        confirm(runs, order)
-    at_a_time = f", at most {order.placement.workers} at a time" if launcher.name == Local.name else ""
-    typer.echo(f"{title}: {len(runs)} of {runs_in_words(of)} to do{at_a_time}, in {order.out}.")
-    console = Console()
-    try:
-        with stopped_by_signals(), launch_progress(console, len(runs)) as progress:
-            launch(runs, order, launcher, progress.show)
-    except KeyboardInterrupt:
-        typer.echo(_after_interrupt(launcher))
-        raise typer.Exit(130) from None
-
-
-def _after_interrupt(launcher: Launcher) -> str:
-    if launcher.waits:
-        return "Stopped; every run is saved. The same command goes on from here."
-    return "Stopped while submitting. What was submitted goes on; the same command submits the rest."
-
-
-def _to_do(planned: Plan, order: Order, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
-    """Runs to place: not those that somebody executes already, or that wait in a queue.
-
-    Raises:
-        UserError: If it is not known of some whether they wait.
-    """
-    runs = planned.to_do(retry_failed=retry_failed)
-    unknown = [run for run in runs if run.state is RunState.UNKNOWN]
-    if unknown:
-        reason = RunStates(order.out).of(unknown[0].folder).reason
-        raise UserError(
-            f"The state of {runs_in_words(len(unknown))} in {order.out} is not known, so they might be placed twice. "
-            f"{unknown[0].folder.path.name}: {reason.rstrip('.')}. If that cluster is gone for good, delete "
-            f"{order.out / 'submissions'} and give the same command again."
-        )
-    # a launcher that waits takes its turn with whoever executes them now
-    waits = launchers().get(order.profile.launcher).waits
-    placed = {RunState.SUBMITTED} if waits else {RunState.SUBMITTED, RunState.RUNNING}
-    return tuple(run for run in runs if run.state not in placed)
-
-
-def confirm(runs: Sequence[PlannedRun], order: Order, hint: str = ESTIMATES) -> None:
-    """Ask whether to start, if the runs cost more than the profile allows without.
-
-    Args:
-        runs: Runs that are to be placed.
-        order: Where and how.
-        hint: A sentence on how to find out more or to spend less, for where nobody can be asked.
-
-    Raises:
-        UserError: If there is nobody to ask.
-        typer.Exit: With status 1 if the answer is no.
-    """
-    limits = order.profile.confirm
-    cost = cost_to_confirm(runs, order.out, order.profile, describe_device(choose_device("auto")))
-    if cost.known <= limits.hours and cost.unknown <= limits.runs:
-        return
-    words = f"{runs_in_words(len(runs))} are to be placed: about {cost.known:.1f} device hours"
-    words += f", and {cost.unknown} of unknown cost" if cost.unknown else ""
-    if not sys.stdin.isatty():
-        raise UserError(
-            f"{words}, which is above the limit of {limits.hours:g} hours or {limits.runs} runs of unknown cost "
-            f"([confirm] of the profile). Give --yes to start all the same. {hint}"
-        )
-    if not typer.confirm(f"{words}. Start?"):
-        raise typer.Exit(1)
-
-
-def _say_what_would_be_done(suite: Suite, order: Order, *, retry_failed: bool) -> None:
-    planned = make_plan(suite, order.out)
-    tell_of_changed_plugins(planned)
-    to_do = _to_do(planned, order, retry_failed=retry_failed)
-    typer.echo(f"In {order.out}: {planned.in_words()}")
-    if not to_do:
-        typer.echo("Nothing would be placed.")
-        return
-    say_what_would_be_placed(to_do, order)
-
-
-def say_what_would_be_placed(runs: Sequence[PlannedRun], order: Order) -> None:
-    """Say what a launch would do.
-
-    Raises:
-        UserError: If something is wrong that can be known before.
-    """
-    launcher = prepare_launch(runs, order)
-    typer.echo(f"{runs_in_words(len(runs))} would be placed by {launcher.name}:")
-    for line in launcher.describe(runs, order):
-        typer.echo(f"  {line}")
-
-
-def tell_of_changed_plugins(planned: Plan) -> None:
-    """Say on standard error which plug-ins have changed since runs were made with them."""
-    for sentence in changed_plugins(planned.runs):
-        typer.echo(f"Note: {sentence}", err=True)
-
-
-@contextmanager
-def stopped_by_signals() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP like Ctrl-C for the length of the block; `nohup` has the second one ignored."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    heeded = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def raise_unfinished(planned: Plan, out: Path) -> None:
-    """Raise UserError with the reasons of runs that have no result and are not on the way to one, if there are any."""
-    unfinished = [run for run in planned.unfinished() if run.state not in PLACED]
-    if not unfinished:
-        return
-    states = RunStates(out)
-    # a reason of each sort: a hundred runs that fail have seldom a hundred reasons
-    sorts = Counter[str]()
-    first: dict[str, str] = {}
-    for run in unfinished:
-        known = states.of(run.folder)
-        sorts[known.reason] += 1
-        first.setdefault(known.reason, _sentence(run.folder, known))
-    reasons = [first[reason] + _and_others(count - 1) for reason, count in sorts.most_common(MOST_REASONS)]
-    more = f" {len(sorts) - MOST_REASONS} more reasons." if len(sorts) > MOST_REASONS else ""
-    raise UserError(
-        f"{len(unfinished)} of {runs_in_words(len(planned.runs))} without a result; the others are not affected. "
-        f"{' '.join(reasons)}{more} `augbench failures{where(out)}` groups them by cause. The same command goes on "
-        "with those that did not fail; --retry-failed starts failed ones again."
-    )
-
-
-def _sentence(folder: RunFolder, known: Observed) -> str:
-    return f"{folder.path.name} {known.state}: {known.reason or 'no reason was recorded.'} (Log: {folder.log})"
-
-
-def _and_others(count: int) -> str:
-    return f" So did {runs_in_words(count)} more." if count else ""

@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.errors import UserError
 from augbench.bench.files import make_folder
-from augbench.bench.toy import ToyResult, ToyRun, Way, train
+
+if TYPE_CHECKING:
+    from augbench.bench.toy import ToyResult, ToyRun
 
 
 def toy(
@@ -20,7 +22,10 @@ def toy(
     seeds: Annotated[int, typer.Option(help="Trainings of each way, with seeds 0, 1, …")] = 5,
 ) -> None:
     """Train on points with a planted rotation: without augmentation, with too much, and with a learned amount of it."""
-    from augbench.results.toy import write_toy
+    with ended_by_ctrl_c():  # libraries take seconds to import, which `--help` need not wait for
+        import torch
+
+        from augbench.results.toy import write_toy
 
     if seeds < 1:
         raise UserError(f"--seeds must be at least 1, not {seeds}. Give the number of trainings of each way.")
@@ -35,7 +40,9 @@ def toy(
         typer.echo(str(path))
 
 
-def _train_all(seeds: int, console: Console) -> list[ToyRun]:
+def _train_all(seeds: int, console: Console) -> "list[ToyRun]":
+    from augbench.bench.toy import Way, train
+
     runs = []
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("trainings", total=seeds * len(Way))
@@ -46,7 +53,7 @@ def _train_all(seeds: int, console: Console) -> list[ToyRun]:
     return runs
 
 
-def _table(results: Sequence[ToyResult]) -> Table:
+def _table(results: "Sequence[ToyResult]") -> Table:
     from augbench.results.toy import harmless_summary, toy_summary
 
     count = len({result.seed for result in results})

@@ -1,51 +1,23 @@
 """`augbench tune`."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from augbench.bench import ray_cluster
-from augbench.bench.budgets import LevelName, level_named
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import (
     DEFAULT_DATA,
+    BudgetLevel,
     Data,
     LaunchDevice,
     ProfileName,
     RetryFailed,
     Yes,
-    make_order,
 )
-from augbench.bench.commands.progress import launch_progress
-from augbench.bench.commands.running import BudgetLevel, confirm, stopped_by_signals
-from augbench.bench.errors import UserError
-from augbench.bench.launchers.launcher import Order
-from augbench.bench.plan import runs_in_words
-from augbench.bench.spec import RunSpec
-from augbench.bench.suite import load_suite
-from augbench.bench.tuning.cost import TuningCost
-from augbench.bench.tuning.driving import check_tuning, drive, waiting
-from augbench.bench.tuning.outcome import Outcome, TrialState, ranked
-from augbench.bench.tuning.results import (
-    SECONDS_IN_AN_HOUR,
-    SEEDS,
-    begin_record,
-    best_of,
-    check_not_another,
-    cost_of,
-    write_record,
-    write_suite,
-)
-from augbench.bench.tuning.tuning import Tuning, base_of_paper, base_of_suite
 
 DEFAULT_FOLDER = "augbench-tuning"
-NOTHING = "–"
 
 
 class Search(StrEnum):
@@ -78,99 +50,11 @@ def tune(
     yes: Yes = False,
 ) -> None:
     """Look for a method's best hyperparameters on validation images; the same command again goes on where it was."""
-    base, seeds = _base(method, dataset, network, budget, suite)
+    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
+        from augbench.bench.commands.tuned import base_and_seeds, tune_on, tuning_order
+        from augbench.bench.tuning.tuning import Tuning
+
+    base, seeds = base_and_seeds(method, dataset, network, budget, suite)
     tuning = Tuning(base, search.value, trials, seed, repeats)
-    order = _order(out or Path(DEFAULT_FOLDER) / f"{method}-{dataset}", profile, device, data)
-    check_tuning(tuning, order)
-    check_not_another(tuning, order.out)
-    left = waiting(tuning, order.out, retry_failed=retry_failed)
-    if left and not yes:
-        confirm(left, order, hint="Fewer --trials cost less.")
-    typer.echo(_title(tuning, len(left), order.out))
-    begin_record(tuning, order.out)
-    outcomes = _drive(tuning, order, retry_failed=retry_failed)
-    cost = cost_of(tuning, outcomes)
-    Console().print(_table(tuning, outcomes))
-    record = write_record(tuning, outcomes, order.out)
-    _raise_unfinished(tuning, outcomes)
-    best = best_of(outcomes)
-    written = write_suite(tuning, best, cost, order.out, seeds)
-    typer.echo(f"Spent: {_hours(cost)}; all trials are in {record}.")
-    typer.echo(f"Best: trial {best.trial.number}. `augbench run {written} --out DIR` runs it on the test images.")
-
-
-def _base(
-    method: str, dataset: str, network: str | None, budget: str | None, suite: str | None
-) -> tuple[RunSpec, Sequence[int]]:
-    """Find what is tuned, and the seeds with which the best values are to be run."""
-    level = level_named(budget)
-    if suite is None:
-        return base_of_paper(method, dataset, network, level or LevelName.PAPER), SEEDS
-    if network is not None:
-        raise UserError("--network and --suite exclude each other: with a suite, the network is that of the suite.")
-    chosen = load_suite(suite).at_level(level)
-    seeds = dict.fromkeys(spec.seed for spec in chosen.specs() if spec.dataset.name == dataset)
-    return base_of_suite(chosen, method, dataset), tuple(seeds)
-
-
-def _order(out: Path, profile: str | None, device: str | None, data: Path) -> Order:
-    """Say where and how; on one's own machine, a profile that says nothing of GPUs gets one for each trial."""
-    order = make_order(out, profile, launcher="ray", device=device, data=data)
-    chosen = order.profile
-    if order.placement.device == "cpu" or chosen.resources.gpus is not None or chosen.ray.address is not None:
-        return order
-    if not ray_cluster.own_node(chosen.ray).gpus:
-        return order
-    resources = chosen.resources.model_copy(update={"gpus": 1.0})
-    return replace(order, profile=chosen.model_copy(update={"resources": resources}))
-
-
-def _title(tuning: Tuning, left: int, out: Path) -> str:
-    base = tuning.base
-    runs = runs_in_words(left) + " to do" if left else "nothing to compute"
-    return (
-        f"Tuning {base.method.name} on the validation images of {base.dataset.label}, {base.network.label}, "
-        f"{base.budget.epochs} epochs: {tuning.trials} trials, {tuning.search}; {runs}, in {out}."
-    )
-
-
-def _drive(tuning: Tuning, order: Order, *, retry_failed: bool) -> list[Outcome]:
-    try:
-        with stopped_by_signals(), launch_progress(Console(), tuning.trials) as progress:
-            return drive(tuning, order, progress.show, retry_failed=retry_failed)
-    except KeyboardInterrupt:
-        typer.echo("Stopped; every run is saved. The same command goes on from here.")
-        raise typer.Exit(130) from None
-
-
-def _table(tuning: Tuning, outcomes: Sequence[Outcome]) -> Table:
-    """Show the trials, the best first."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Accuracy on the validation images", title_justify="left")
-    for heading in ("trial", "accuracy (%)", *tuning.ranges, "epochs", "hours", "state"):
-        table.add_column(heading, overflow="fold", justify="left" if heading == "state" else "right")
-    for one in ranked(outcomes):
-        accuracy = NOTHING if one.accuracy is None else f"{100 * one.accuracy:.2f}"
-        values = [str(one.trial.values[name]) for name in tuning.ranges]
-        # those of different devices are never added up
-        hours = " + ".join(f"{seconds / SECONDS_IN_AN_HOUR:.3g}" for seconds in one.spent.by_device.values()) or NOTHING
-        table.add_row(str(one.trial.number), accuracy, *values, str(one.epochs), hours, one.state.value)
-    table.caption = "Trial 0 has the values that are used where nothing is tuned."
-    return table
-
-
-def _hours(cost: TuningCost) -> str:
-    return " and ".join(
-        f"{seconds / SECONDS_IN_AN_HOUR:.3g} hours on {device}" for device, seconds in cost.seconds.items()
-    )
-
-
-def _raise_unfinished(tuning: Tuning, outcomes: Sequence[Outcome]) -> None:
-    """Raise UserError if there are trials that could still get a result: the best values are not known before."""
-    unfinished = [one for one in outcomes if one.state is TrialState.UNFINISHED]
-    missing = tuning.trials - len(outcomes)
-    if unfinished or missing:
-        reasons = " ".join(dict.fromkeys(one.reason for one in unfinished if one.reason)) or "no reason was recorded."
-        raise UserError(
-            f"{len(unfinished) + missing} of {tuning.trials} trials have not ended: {reasons} The same command goes on "
-            "with them."
-        )
+    order = tuning_order(out or Path(DEFAULT_FOLDER) / f"{method}-{dataset}", profile, device, data)
+    tune_on(tuning, order, seeds, retry_failed=retry_failed, yes=yes)

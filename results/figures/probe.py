@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, MultipleLocator, NullLocator
 
-from augbench.bench.probe import ProbeKind
+from augbench.bench.probe_kinds import ProbeKind
 from augbench.results.figures.notes import lines_text
 from augbench.results.figures.panels import new_panels
 from augbench.results.figures.style import FEW, Look, figure_style, method_looks

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
+from augbench.bench.protocol import Budget
 from augbench.bench.spec import Component, RunSpec, brief, canonical_json
 from augbench.results.wording import counted
 
@@ -26,7 +27,7 @@ class RunLabels:
         label: Method, with its settings where they vary.
         dataset: Data set with its options, as `Component.label`.
         network: Network.
-        budget: Such as "24 epochs".
+        budget: Such as "24 epochs", with what makes its steps faster in brackets, since that rounds otherwise.
         protocol: Protocol settings where they vary, else empty.
         comparison: What runs must have in common to stand in one group of rows: the data set and whichever of
             network, budget and protocol varies for it.
@@ -97,13 +98,20 @@ def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
     datasets = _named([spec.dataset.label for spec in specs], [_details(spec.dataset) for spec in specs])
     networks = _named([spec.network.label for spec in specs], [_details(spec.network) for spec in specs])
     places = list(zip(datasets, networks, strict=True))
-    epochs = [counted(spec.budget.epochs, "epoch") for spec in specs]
-    budgets = _named(epochs, [spec.budget.model_dump(mode="json") for spec in specs], places)
+    epochs = [_epochs(spec.budget) for spec in specs]
+    budgets = _named(epochs, [spec.budget.model_dump(mode="json", exclude={"acceleration"}) for spec in specs], places)
     protocols = differences([()] * len(specs), [_protocol_details(spec) for spec in specs])
     parts = list(zip(datasets, networks, budgets, protocols, strict=True))
     comparisons = [", ".join(part for part in kept if part) for kept in _varying_parts(parts)]
     labels = _named([spec.method.name for spec in specs], [_details(spec.method) for spec in specs], parts)
     return [RunLabels(*names) for names in zip(labels, *zip(*parts, strict=True), comparisons, strict=True)]
+
+
+def _epochs(budget: Budget) -> str:
+    chosen = budget.acceleration.model_dump(mode="json", exclude_defaults=True)
+    inside = ", ".join(f"{key}={brief(value)}" for key, value in sorted(chosen.items()))
+    epochs = counted(budget.epochs, "epoch")
+    return f"{epochs} ({inside})" if inside else epochs
 
 
 def _varying_parts(parts: Sequence[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:

@@ -1,5 +1,7 @@
 """What it all cost: time and image passes of each method on each data set, and of everything together."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from augbench.bench.run_folder import RunState
@@ -27,11 +29,12 @@ def cost_grid(runs: Runs) -> Grid | None:
         return None
     unit = time_unit(runs)
     is_tuned = bool(finished["tuning_trials"].notna().any())
+    phases = _phases(finished)
     columns = (
         GridColumn("Method", numbers=False, filter="method"),
         GridColumn("Data set", numbers=False, filter="dataset"),
         GridColumn("n"),
-        *(GridColumn(f"{phase.capitalize()} ({unit.name})") for phase in COUNTED_PHASES),
+        *(GridColumn(f"{phase.capitalize()} ({unit.name})") for phase in phases),
         GridColumn("All seeds together (h)"),
         *(GridColumn(column.heading) for column in TUNING_COLUMNS if is_tuned),
         GridColumn("Search passes"),
@@ -39,7 +42,7 @@ def cost_grid(runs: Runs) -> Grid | None:
         *device_columns(finished),
     )
     rows = tuple(
-        (*_row(group, inside, unit, is_tuned=is_tuned), *device_cells(finished, inside["device"]))
+        (*_row(group, inside, unit, phases, is_tuned=is_tuned), *device_cells(finished, inside["device"]))
         for _, group in finished.groupby("comparison", sort=False)
         for _, inside in group.groupby("label", sort=False)
     )
@@ -47,10 +50,18 @@ def cost_grid(runs: Runs) -> Grid | None:
     return Grid("costs", "Time and image passes: means over seeds", "rows", columns, rows, notes)
 
 
-def _row(group: pd.DataFrame, inside: pd.DataFrame, unit: TimeUnit, *, is_tuned: bool) -> list[GridCell]:
+def _phases(finished: pd.DataFrame) -> tuple[str, ...]:
+    """Name the phases that have cost something: nothing is compiled unless a budget asks for it."""
+    compiled = bool((finished["seconds_compilation"] > 0).any())
+    return (*COUNTED_PHASES, "compilation") if compiled else COUNTED_PHASES
+
+
+def _row(
+    group: pd.DataFrame, inside: pd.DataFrame, unit: TimeUnit, phases: Sequence[str], *, is_tuned: bool
+) -> list[GridCell]:
     cells = [*text_cells(inside["label"].iloc[0], inside["comparison"].iloc[0], len(inside))]
-    cells += [mean_time_cell(inside, [phase], unit) for phase in COUNTED_PHASES]
-    seconds = inside[[f"seconds_{phase}" for phase in COUNTED_PHASES]].astype(float)
+    cells += [mean_time_cell(inside, [phase], unit) for phase in phases]
+    seconds = inside[[f"seconds_{phase}" for phase in phases]].astype(float)
     one_clock = only_device(inside["device"]) != SEVERAL_DEVICES and not seconds.isna().any(axis=None)
     hours = float(seconds.to_numpy().sum()) / SECONDS_IN_AN_HOUR
     cells.append(number_cell(hours, 1, 2 if hours >= 1 else 3) if one_clock else GridCell(NOTHING))
@@ -85,7 +96,7 @@ def _totals(finished: pd.DataFrame) -> list[str]:
     """Say what all runs of each device took together."""
     sentences = []
     for device, inside in finished.groupby("device", sort=False):
-        seconds = inside[[f"seconds_{phase}" for phase in COUNTED_PHASES]].astype(float)
+        seconds = inside[[f"seconds_{phase}" for phase in _phases(finished)]].astype(float)
         if " + " not in str(device):
             hours = seconds.to_numpy().sum() / SECONDS_IN_AN_HOUR
             sentences.append(f"All {len(inside):,} finished runs on {device} together: {hours:,.2f} hours.")

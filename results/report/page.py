@@ -131,9 +131,9 @@ def _texts(runs: Runs) -> Json:
 
 def _tables(runs: Runs) -> list[Grid]:
     """Tables as `augbench tables` writes them; the comparison has all its numbers in those of the page already."""
-    files, finished = all_tables(runs), runs.finished()
+    files, finished = all_tables(runs, without=("comparison",)), runs.finished()
     said = {*run_notes(runs, finished), *definitions(runs), best_definition(finished)}
-    return [grid_of(table, said) for name, tables in files.items() if name != "comparison" for table in tables]
+    return [grid_of(table, said) for tables in files.values() for table in tables]
 
 
 def _joined(folder: str, names: Iterable[str]) -> str:

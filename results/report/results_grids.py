@@ -11,7 +11,7 @@ from augbench.results.frame import Runs
 from augbench.results.report.cost_grid import device_cells, device_columns, mean_time_cell
 from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, text_cells
 from augbench.results.report.units import TimeUnit, time_unit
-from augbench.results.tables.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, score_cells
+from augbench.results.tables.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, by_comparison, score_cells
 from augbench.results.tables.definitions import best_definition
 from augbench.results.tables.table import NOTHING, Cell
 
@@ -54,9 +54,9 @@ def _method_grid(runs: Runs, finished: pd.DataFrame, unit: TimeUnit) -> Grid:
     draws = sorted({int(number) for number in runs.scores["draws"]})
     rows = tuple(
         (*row, *device_cells(finished, group.loc[group["label"] == row[0].text, "device"]))
-        for _, group in finished.groupby("comparison", sort=False)
+        for here, group in by_comparison(runs, finished)
         for number in draws
-        for row in _family(runs, group, number, unit)
+        for row in _family(here, group, number, unit)
     )
     notes = (_NOTE, best_definition(finished))
     return Grid("methods", "Methods: means over seeds", "rows of means", columns, rows, notes)

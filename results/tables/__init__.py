@@ -1,6 +1,6 @@
 """One file for each table, and what writes them all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -101,13 +101,19 @@ def _write(files: Mapping[str, Sequence[Table]], out: Path, formats: Sequence[Fo
 
 
 def all_tables(
-    runs: Runs, *, names: Sequence[str] = (), published: bool = True, published_files: Sequence[Path] = ()
+    runs: Runs,
+    *,
+    names: Sequence[str] = (),
+    without: Container[str] = (),
+    published: bool = True,
+    published_files: Sequence[Path] = (),
 ) -> dict[str, list[Table]]:
     """Make every table that there is something for.
 
     Args:
         runs: What to compare.
         names: Which tables, of `NAMES`; none for all of them.
+        without: Which of them not to make.
         published: Whether to make the table of published numbers.
         published_files: CSV files with more of them.
 
@@ -120,7 +126,7 @@ def all_tables(
     check_known("table", names, NAMES)
     runs.finished()
     makers = {**_MAKERS, "published": lambda given: published_tables(given, published_files)} if published else _MAKERS
-    files = {name: make(runs) for name, make in makers.items() if not names or name in names}
+    files = {name: make(runs) for name, make in makers.items() if (not names or name in names) and name not in without}
     if empty := [name for name in names if not files.get(name)]:
         given = f"These runs have nothing for the table {' and '.join(empty)}."
         raise UserError(f"{given} Without --table, every table that they have something for is written.")

@@ -1,7 +1,7 @@
 """Cells of measured numbers: the average over seeds, n of N, and which are the best of their comparison."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -30,16 +30,21 @@ def is_trial(group: pd.DataFrame) -> bool:
     return bool((group["epochs"] == 1).all())
 
 
-def by_comparison(runs: Runs, chosen: pd.DataFrame) -> Iterator[tuple[Runs, pd.DataFrame]]:
+def by_comparison(runs: Runs, chosen: pd.DataFrame) -> Sequence[tuple[Runs, pd.DataFrame]]:
     """Split some runs by what they are compared with, so that what is looked up often is found soon.
 
     Args:
         runs: All runs.
         chosen: Rows of `runs.runs`.
 
-    Yields:
-        For each comparison the runs with nothing but its rows and scores, and these rows.
+    Returns:
+        For each comparison the runs with nothing but its rows and scores, and these rows. Several tables of the same
+        runs share them, and what is known of them.
     """
+    return runs.once(("by comparison", *chosen["folder"]), lambda: list(_parts(runs, chosen)))
+
+
+def _parts(runs: Runs, chosen: pd.DataFrame) -> Iterator[tuple[Runs, pd.DataFrame]]:
     scores = runs.scores[runs.scores["folder"].isin(chosen["folder"])]
     parts = dict(list(scores.groupby("comparison")))
     for name, group in chosen.groupby("comparison", sort=False):
@@ -66,7 +71,7 @@ def scores_of(runs: Runs, group: pd.DataFrame, metric: str, draws: int, column: 
 
 def score_cells(
     runs: Runs, group: pd.DataFrame, metric: str, draws: int, *, mark: bool = True, finer: int = 0
-) -> dict[str, Cell]:
+) -> Mapping[str, Cell]:
     """Average one metric over the seeds of each method of a comparison and mark the best.
 
     Args:
@@ -80,6 +85,13 @@ def score_cells(
     Returns:
         A cell for each method that has the metric, by its label.
     """
+    key = ("score cells", metric, draws, mark, finer, *group["folder"])
+    return runs.once(key, lambda: _score_cells(runs, group, metric, draws, mark=mark, finer=finer))
+
+
+def _score_cells(
+    runs: Runs, group: pd.DataFrame, metric: str, draws: int, *, mark: bool, finer: int
+) -> dict[str, Cell]:
     values = scores_of(runs, group, metric, draws)
     factor, digits = (100, accuracy_digits(group)) if metric == "accuracy" else (1, SCORE_DIGITS)
     asked = asked_seeds(group)

@@ -68,6 +68,8 @@ def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]
         columns.append(Column("Search (s)", "search_seconds", None, "seconds"))
         columns.append(Column("Search passes", "search_image_passes", None, "images"))
     columns.append(Column("Training (s)", "training_seconds", None, "seconds", rank=4))
+    if (finished["seconds_compilation"] > 0).any():
+        columns.append(Column("Compilation (s)", "compilation_seconds", None, "seconds"))
     columns.append(Column("Evaluation (s)", "evaluation_seconds", None, "seconds"))
     columns.append(Column("Time / none", "time_ratio", None, "ratio", rank=5))
     columns += TUNING_COLUMNS if finished["tuning_trials"].notna().any() else []

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from augbench.bench.causes import Cause
-from augbench.bench.commands import failing
+from augbench.bench.commands import failing, placing
 from augbench.bench.files import write_json
 from augbench.bench.launchers.launcher import Order
 from augbench.bench.plan import PlannedRun
@@ -45,7 +45,7 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[PlannedRun]:
     def place(to_do: list[PlannedRun], order: Order, **_: object) -> None:
         runs.extend(to_do)
 
-    monkeypatch.setattr(failing, "place", place)
+    monkeypatch.setattr(placing, "place", place)
     monkeypatch.setattr(failing, "_say_how_it_went", lambda *_: None)
     return runs
 
@@ -211,7 +211,7 @@ def test_ctrl_c_says_how_to_go_on(failed: Any, augbench: CommandLine, monkeypatc
     def interrupted(*_: object, **__: object) -> None:
         raise typer.Exit(130)
 
-    monkeypatch.setattr(failing, "place", interrupted)
+    monkeypatch.setattr(placing, "place", interrupted)
     code, text, _ = augbench("retry", "--all", "--out", failed.out)
     assert code == 130
     assert f"`augbench retry --out {failed.out} --cause cancelled --cause missing`" in text

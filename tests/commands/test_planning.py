@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from augbench.bench import calibration
-from augbench.bench.commands.planning import _short_sum
+from augbench.bench.commands.planned import _short_sum
 from augbench.bench.estimates import Hours
 from augbench.bench.files import write_json
 from augbench.bench.run_folder import RunFolder, RunState

@@ -15,7 +15,7 @@ from augbench.bench.commands.probing import MOST_VALUES, read_values
 from augbench.bench.errors import UserError
 from augbench.bench.evaluation import predict
 from augbench.bench.placement import Placement
-from augbench.bench.probe import KINDS
+from augbench.bench.probe_kinds import KINDS
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec, dataset_component
 from augbench.bench.stopping import StopSignal

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from augbench.bench import run_states
-from augbench.bench.commands.running import stopped_by_signals
+from augbench.bench.commands.placing import stopped_by_signals
 from augbench.bench.launchers.launcher import Activity, Order
 from augbench.bench.launchers.local import Local
 from augbench.bench.plan import PlannedRun

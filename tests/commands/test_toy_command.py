@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from augbench.bench import toy
-from augbench.bench.commands import toy as command
 
 CommandLine = Callable[..., tuple[int, str, str]]
 
@@ -16,7 +15,7 @@ CommandLine = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train for a moment only."""
-    monkeypatch.setattr(command, "train", partial(toy.train, steps=20))
+    monkeypatch.setattr(toy, "train", partial(toy.train, steps=20))
 
 
 @pytest.mark.usefixtures("few_steps")

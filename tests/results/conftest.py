@@ -32,6 +32,7 @@ def write_run_folder(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     epochs: int = 2,
+    budget: Mapping[str, Any] = MappingProxyType({}),
     protocol: Protocol | None = None,
     state: RunState = RunState.DONE,
     learned: Sequence[Mapping[str, float]] = (),
@@ -56,7 +57,8 @@ def write_run_folder(
     `gpu` says whether the device is one, with the entries of `environment` besides. `measured` is for `_measured`.
     """
     learner = Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1})
-    spec = _spec(learner, _data(dataset, dataset_version, options), protocol or Protocol(), epochs, seed)
+    data = _data(dataset, dataset_version, options)
+    spec = _spec(learner, data, protocol or Protocol(), Budget(epochs=epochs, **budget), seed)
     folder = RunFolder(root / "runs" / spec.folder_name)
     folder.write_spec(spec)
     rows = _epochs(learned, epochs)
@@ -82,6 +84,7 @@ def _measured(
     training_seconds: float = 10.0,
     search_seconds: float = 0.0,
     search_passes: int = 0,
+    compilation_seconds: float = 0.0,
     planted: tuple[str, Sequence[str]] | None = None,
     recovery: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
@@ -90,10 +93,11 @@ def _measured(
     `accuracy` is that of each number of test-time draws, or without any; `probe` is the accuracy at PROBE_DEGREES.
     `planted` is the name of a law with the coordinates that it changes, `recovery` the distance in each coordinate.
     """
+    seconds = _phases(search_seconds, training_seconds, compilation_seconds)
     return {
         "metrics": _by_draws(accuracy),
         "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe)},
-        "seconds": {name: _phases(search_seconds, training_seconds) for name in device.split(" + ")},
+        "seconds": {name: dict(seconds) for name in device.split(" + ")},
         "image_passes": {"search": search_passes, "training": 8000, "evaluation": 4, "compilation": 0},
         **_planted(planted, recovery),
     }
@@ -118,11 +122,9 @@ def _attempt(device: str, gpu: bool, code: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _spec(method: Component, dataset: Component, protocol: Protocol, epochs: int, seed: int) -> RunSpec:
+def _spec(method: Component, dataset: Component, protocol: Protocol, budget: Budget, seed: int) -> RunSpec:
     network = Component(name="tiny", version=1)
-    return RunSpec(
-        protocol=protocol, method=method, dataset=dataset, network=network, budget=Budget(epochs=epochs), seed=seed
-    )
+    return RunSpec(protocol=protocol, method=method, dataset=dataset, network=network, budget=budget, seed=seed)
 
 
 def _data(name: str, version: int, options: Mapping[str, Any]) -> Component:
@@ -142,8 +144,8 @@ def _epochs(learned: Sequence[Mapping[str, float]], epochs: int) -> list[dict[st
     ]
 
 
-def _phases(search: float, training: float) -> dict[str, float]:
-    return {"search": search, "training": training, "evaluation": 1.0, "compilation": 0.0}
+def _phases(search: float, training: float, compilation: float) -> dict[str, float]:
+    return {"search": search, "training": training, "evaluation": 1.0, "compilation": compilation}
 
 
 def _by_draws(accuracy: Mapping[int, float] | float) -> dict[str, Any]:

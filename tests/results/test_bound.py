@@ -29,8 +29,8 @@ from augbench.results.bound import (
     PriorMean,
     best_posterior_deviation,
     bound,
-    pac_bayes_bound,
 )
+from augbench.results.bound_of_run import pac_bayes_bound
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from augbench.bench.acceleration import Acceleration
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.results.frame import load_runs
+from augbench.results.report.cost_grid import cost_grid
 from augbench.results.tables.comparison import comparison_table
 from augbench.results.tables.table import Cell, Table
 
@@ -281,3 +283,33 @@ def test_one_epoch_is_told_by_the_budget_and_not_by_its_name(write_run: WriteRun
     assert "mean nothing" in comparison_table(runs).notes[0]
     runs.runs["budget"], runs.runs["epochs"] = "1 epoch of 90", 90
     assert not any("mean nothing" in note for note in comparison_table(runs).notes)
+
+
+def test_compilation_has_a_column_where_something_was_compiled(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", training_seconds=10)
+    write_run("scale", training_seconds=20, compilation_seconds=30)
+    runs = load_runs(tmp_path)
+    table = comparison_table(runs)
+    assert cell(table, "scale", "Compilation (s)").text == "30"
+    assert cell(table, "none", "Compilation (s)").text == "0.0"
+    assert cell(table, "scale", "Time / none").text == "×2.0"  # it is not counted there
+    assert any(note.startswith("Training, Compilation, Evaluation: wall-clock") for note in table.definitions)
+    grid = cost_grid(runs)
+    assert grid is not None
+    headings = [column.heading for column in grid.columns]
+    (scale,) = [row for row in grid.rows if row[0].text == "scale"]
+    assert scale[headings.index("Compilation (s)")].text == "30.0"
+    assert scale[headings.index("All seeds together (h)")].text == "0.014"  # 20 + 30 seconds, and one of evaluation
+
+
+def test_what_makes_steps_faster_is_said_and_keeps_runs_apart(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", budget={"acceleration": Acceleration(precision="bfloat16", compiled=True)})
+    alone = comparison_table(load_runs(tmp_path))
+    assert [row.budget for row in alone.rows] == ["2 epochs (compiled=True, precision=bfloat16)"]
+    assert "network tiny, 2 epochs (compiled=True, precision=bfloat16)," in alone.notes[0]
+    write_run("none", seed=1)
+    rows = comparison_table(load_runs(tmp_path)).rows
+    assert [(row.budget, row.cells[0].count) for row in rows] == [
+        ("2 epochs", 1),
+        ("2 epochs (compiled=True, precision=bfloat16)", 1),
+    ]

@@ -1,8 +1,10 @@
 """Run folders become frames; what is damaged, doubled or unfinished is said."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from augbench.bench.errors import UserError
@@ -10,6 +12,7 @@ from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.spec import brief
 from augbench.results.frame import load_runs
+from augbench.results.tables.cells import by_comparison, score_cells
 
 WriteRun = Callable[..., RunFolder]
 
@@ -182,3 +185,38 @@ def test_other_budgets_and_protocols_are_other_comparisons(tmp_path: Path, write
     comparisons = load_runs(tmp_path).runs["comparison"]
     assert "rotmnist5k (size=14), calibration_bins=10" in set(comparisons)
     assert "rotmnist5k (size=14), calibration_bins=15" in set(comparisons)
+
+
+def test_what_is_known_of_runs_is_worked_out_once_and_not_of_a_choice_of_them(
+    tmp_path: Path, write_run: WriteRun
+) -> None:
+    for seed in range(3):
+        write_run("none", seed=seed)
+    runs, made = load_runs(tmp_path), []
+
+    def make() -> int:
+        made.append(len(made))
+        return made[-1]
+
+    assert [runs.once("one", make), runs.once("one", make), runs.once("other", make)] == [0, 0, 1]
+    assert replace(runs, runs=runs.runs[:1]).once("one", make) == 2
+
+
+def test_a_table_that_somebody_changes_is_theirs_alone(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none")
+    runs = load_runs(tmp_path)
+    before, changed = runs.table(), runs.table()
+    changed["accuracy"] = 0.0
+    pd.testing.assert_frame_equal(runs.table(), before)
+
+
+def test_cells_are_those_of_the_runs_that_are_asked_for(tmp_path: Path, write_run: WriteRun) -> None:
+    for seed, accuracy in enumerate((0.5, 0.7, 0.9)):
+        write_run("none", seed=seed, accuracy=accuracy)
+    runs = load_runs(tmp_path)
+    for chosen, mean in ((runs.finished(), 0.7), (runs.finished()[:2], 0.6)):
+        ((here, group),) = by_comparison(runs, chosen)
+        again = [score_cells(here, group, "accuracy", 0)["none"].mean for _ in range(2)]
+        assert again == [pytest.approx(mean)] * 2
+        assert score_cells(here, group, "nll", 0)["none"].mean == 0.25
+    assert by_comparison(runs, runs.finished()) is by_comparison(runs, runs.finished())

@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from augbench.bench.probe import KINDS
+from augbench.bench.probe_kinds import KINDS
 from augbench.results.figures.probe import probe_figure
 from augbench.results.figures.style import FEW
 from augbench.results.frame import KEYS

@@ -175,3 +175,10 @@ def test_the_best_is_always_together_with_itself(labels: int, seeds: int, seed: 
     assert best.best in best.together
     assert numbers[int(str(best.best)[1:])].mean() == pytest.approx(numbers.mean(axis=1).max())
     assert set(best.p_values) == {f"m{index}" for index in range(labels)} - {best.best}
+
+
+def test_p_values_are_scipys_to_the_last_digit() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        values = random.normal(0.1, 10.0 ** random.integers(-4, 1), random.integers(2, 30))
+        assert paired_p_value(values) == stats.ttest_1samp(values, 0.0).pvalue

@@ -12,7 +12,7 @@ from rich.console import Console
 from augbench.bench.errors import UserError
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.results.frame import load_runs
-from augbench.results.tables import FORMATS, write_tables
+from augbench.results.tables import FORMATS, all_tables, write_tables
 from augbench.results.tables.comparison import comparison_table
 from augbench.results.tables.formats import to_csv, to_latex, to_markdown, to_rich
 from augbench.results.tables.formats.blocks import cut
@@ -218,6 +218,14 @@ def test_files(tmp_path: Path, write_run: WriteRun) -> None:
     assert [path.name for path in written] == names
     assert sorted(path.name for path in out.iterdir()) == sorted(names)
     assert (out / "comparison.md").read_text(encoding="utf-8") == to_markdown(comparison_table(load_runs(tmp_path)))
+
+
+def test_tables_can_be_left_out(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run()
+    runs = load_runs(tmp_path)
+    made = all_tables(runs)
+    assert list(made) == ["comparison", "accuracy", "calibration"]
+    assert all_tables(runs, without=("comparison",)) == {name: made[name] for name in ("accuracy", "calibration")}
 
 
 def test_formats_can_be_chosen(tmp_path: Path, write_run: WriteRun) -> None:

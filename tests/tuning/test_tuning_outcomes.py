@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from augbench.bench.commands import running
+from augbench.bench.commands import placing
 from augbench.bench.commands.options import make_order
 from augbench.bench.errors import UserError
 from augbench.bench.estimates import cost_to_confirm
@@ -203,9 +203,9 @@ def test_the_cost_is_written_also_where_the_launch_was_broken_off(
         runs[0].folder.write_spec(runs[0].spec)
         raise typer.Exit(130)
 
-    monkeypatch.setattr(running, "place", broken_off)
+    monkeypatch.setattr(placing, "place", broken_off)
     with pytest.raises(typer.Exit):
-        running.execute(suite, make_order(out), retry_failed=False)
+        placing.execute(suite, make_order(out), retry_failed=False)
     assert len(list((out / "runs").glob("*/tuning.json"))) == 1
 
 

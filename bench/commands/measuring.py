@@ -1,0 +1,50 @@
+"""Timing training steps of whatever nothing is known about, for `augbench plan --calibrate`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from augbench.bench.allocator import keep_freed_memory
+from augbench.bench.calibration import add_measurement, measure
+from augbench.bench.commands.plain import safe
+from augbench.bench.errors import UserError
+from augbench.bench.estimates import Group
+from augbench.bench.foreign import FOREIGN_ERRORS, in_words
+from augbench.bench.launching import check_datasets
+from augbench.bench.plugins import plugin_files
+from augbench.bench.profile import Profile
+from augbench.bench.worker import load_dataset
+
+
+def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.device, data: Path, out: Path) -> None:
+    """Measure what a run of each group costs about which nothing is known; a bar shows how many there are left."""
+    unknown = [group for group in groups if group.estimate is None]
+    check_datasets([group.spec.dataset for group in unknown], data)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    threads = torch.get_num_threads()
+    keep_freed_memory()  # as runs do
+    loaded: tuple[Any, Any] = (None, None)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("measuring", total=len(unknown))
+        for group in sorted(unknown, key=lambda group: group.spec.dataset.label):
+            spec = group.spec
+            progress.update(task, description=f"{spec.method.name} on {spec.dataset.name}")
+            if loaded[0] != spec.dataset:
+                loaded = (spec.dataset, load_dataset(spec.dataset, data))
+            torch.set_num_threads(profile.resources_for(spec.method.name).cpus)
+            try:
+                add_measurement(out, measure(spec, loaded[1], device))
+            except UserError:
+                raise
+            except FOREIGN_ERRORS as error:  # of a method that is perhaps the user's own: what it costs stays unknown
+                label = f"{spec.method.label} on {spec.dataset.label}"
+                reason = in_words(error, *plugin_files())
+                typer.echo(safe(f"Note: {label} could not be measured: {reason}."), err=True)
+            progress.advance(task)
+    torch.set_num_threads(threads)

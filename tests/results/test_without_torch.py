@@ -1,0 +1,42 @@
+"""Looking at results does not wait for torch, which takes seconds to import."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.run_folder import RunFolder
+
+WriteRun = Callable[..., RunFolder]
+ImportedBy = Callable[..., tuple[list[int], set[str]]]
+
+
+@pytest.fixture
+def out(write_run: WriteRun, tmp_path: Path) -> Path:
+    for seed in range(3):
+        write_run("none", seed=seed)
+        write_run("scale", seed=seed, accuracy={0: 0.9, 4: 0.95}, learned=[{"probability/rotation": 0.5}])
+    return tmp_path
+
+
+def test_tables_and_archives_need_no_torch(imported_by: ImportedBy, out: Path) -> None:
+    source = ("--from", out)
+    codes, modules = imported_by(
+        ("tables", *source),
+        ("tables", *source, "--out", out / "tables"),
+        ("archive", *source, "--out", out / "runs.tar.gz"),
+        ("archive", *source, "--out", out / "runs.parquet"),
+        ("tables", "--from", out / "runs.parquet"),
+    )
+    assert codes == [0] * 5
+    assert not modules & {"torch", "matplotlib", "seaborn"}
+
+
+@pytest.mark.slow
+def test_figures_and_reports_need_no_torch(imported_by: ImportedBy, out: Path) -> None:
+    codes, modules = imported_by(
+        ("figures", "--from", out, "--out", out / "figures", "--format", "svg"),
+        ("report", "--from", out, "--out", out / "report.html"),
+    )
+    assert codes == [0, 0]
+    assert "torch" not in modules
