@@ -16,6 +16,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -136,7 +137,7 @@ def main() -> None:
         table.add_row(str(number), f"{one.seconds:.2f}", *(f"{value:.0f}" for value in list(asdict(one).values())[1:]))
     Console().print(table)
     if arguments.out is not None:
-        about = {"device": describe_device(torch.device("cpu")), "python": platform.python_version()}
+        about: dict[str, Any] = {"device": describe_device(torch.device("cpu")), "python": platform.python_version()}
         about |= {"torch": torch.__version__, "dataset": arguments.dataset, "code": code_state()}
         write_json(arguments.out, {"about": about, "workers": [asdict(one) for one in found]})
 

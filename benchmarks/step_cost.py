@@ -22,6 +22,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from augbench.bench.allocator import keep_freed_memory
 from augbench.bench.catalogues import methods
 from augbench.bench.dataset import ImageData
 from augbench.bench.environment import choose_device, code_state, describe_device
@@ -188,6 +189,7 @@ def main() -> None:
     """Measure, print the table and write the file."""
     options = parse()
     torch.set_num_threads(options.threads)
+    keep_freed_memory()  # as runs do
     dataset = dataset_component("mnist5k", {"size": options.size}, "the benchmark")
     data = load_dataset(dataset, Path())
     names = options.methods or [entry.name for entry in methods() if entry.name != "none"]

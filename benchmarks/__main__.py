@@ -1,0 +1,69 @@
+"""Measure sections side by side, print a table for each and write everything as JSON.
+
+python -m benchmarks --out benchmarks.json
+python -m benchmarks augmentation --device cuda
+"""
+
+import argparse
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from augbench.bench.allocator import keep_freed_memory
+from augbench.bench.environment import choose_device
+from augbench.bench.files import write_json
+from benchmarks import machine
+from benchmarks.rows import Row, Settings
+from benchmarks.sections import SECTIONS, section
+from benchmarks.showing import progress_bar, tables
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser("python -m benchmarks", description="Measure speed and memory side by side.")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="smallest shapes only: whether it runs, not how fast")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--threads", type=int, default=2, help="threads on a CPU")
+    parser.add_argument("--repeats", type=int, default=20, help="rounds of each comparison")
+    parser.add_argument("--out", type=Path, help="JSON file to write, after each section")
+    given = parser.parse_args()
+    if unknown := set(given.sections) - set(SECTIONS):
+        parser.error(f"no section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
+    return given
+
+
+def as_json(settings: Settings, rows: list[Row]) -> dict[str, Any]:
+    """Collect rows with everything that they depend on."""
+    return {
+        "about": machine.describe(settings.device),
+        "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        "settings": {"repeats": settings.repeats, "threads": settings.threads, "quick": settings.quick},
+        "rows": [row.as_json() for row in rows],
+    }
+
+
+def main() -> None:
+    """Measure, print and write."""
+    given = parse()
+    torch.set_num_threads(given.threads)
+    keep_freed_memory()  # as runs do, and for all contestants
+    settings = Settings(choose_device(given.device), given.repeats, given.threads, given.quick)
+    console = Console()
+    rows: list[Row] = []
+    for name in given.sections or SECTIONS:
+        with progress_bar(console, name) as tell:
+            found = section(name)(replace(settings, progress=tell))
+        console.print(tables(SECTIONS[name], found))
+        rows += found
+        if given.out is not None:
+            write_json(given.out, as_json(settings, rows))
+
+
+if __name__ == "__main__":
+    main()
