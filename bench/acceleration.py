@@ -6,9 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Acceleration(BaseModel):
-    """What makes a training step faster and changes its rounding, but nothing else.
+    """What makes a training step faster and changes its rounding, but nothing else that is computed.
 
-    Evaluation, the loss and the learned distribution are left alone by all of it.
+    Evaluation, the loss and the learned distribution are left alone by all of it. A compiled network draws what it
+    drops out by torch's compiler, so other random numbers of the same law.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -8,7 +8,8 @@ import ctypes
 import sys
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # numbers of the parameters in malloc.h
-LARGEST_BLOCK = 1 << 30  # bytes; larger ones are still mapped and given back one by one
+LARGEST_BLOCKS = (1 << 30, 1 << 25)  # bytes; larger ones are still mapped and given back one by one
+"""The second is the most that older versions of glibc take."""
 LARGEST_REST = (1 << 31) - 1  # bytes that may lie free at the end of the heap
 
 
@@ -21,4 +22,6 @@ def keep_freed_memory() -> bool:
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return bool(mallopt and mallopt(MMAP_THRESHOLD, LARGEST_BLOCK) and mallopt(TRIM_THRESHOLD, LARGEST_REST))
+    if mallopt is None or not any(mallopt(MMAP_THRESHOLD, size) for size in LARGEST_BLOCKS):
+        return False
+    return bool(mallopt(TRIM_THRESHOLD, LARGEST_REST))

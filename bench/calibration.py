@@ -112,7 +112,7 @@ def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock |
     now = clock or _clock_of(device)
     trainer = new_trainer(spec, data, device)
     searched = _search_seconds(trainer, now) if trainer.method.searches else 0.0
-    compiled = {"compilation": _seconds_of(trainer.compile, now)} if spec.budget.acceleration.is_prepared else {}
+    compiled = {"compilation": _seconds_of(trainer.compile, now)} if trainer.compiles else {}
     step = _time_steps(trainer, now)
     epochs, images = spec.budget.epochs, len(trainer.data.train)
     training = step.seconds / step.images * images * epochs

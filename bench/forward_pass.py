@@ -40,20 +40,26 @@ class ForwardPass:
     """A network as a training step runs it; the network itself stays as it is, for evaluation and to be saved.
 
     Batches of a shape that was prepared go the fast way, all others, such as the last one of an epoch, the plain one.
+    So do those with a gradient where none was prepared for, which a CUDA graph would lose.
     """
 
     def __init__(self, network: nn.Module, acceleration: Acceleration, device: torch.device) -> None:
         self.acceleration = acceleration
         self.device = device
         self._plain = [_Plain(network, acceleration, device, normalised) for normalised in (False, True)]
-        self._prepared: dict[tuple[torch.Size, bool], Pass] = {}
+        self._prepared: dict[tuple[torch.Size, bool], tuple[Pass, bool]] = {}
 
     def __call__(self, copies: Copies) -> Tensor:
         """Map a batch of copies to logits (N, classes), float32."""
         if self.acceleration.compiled and self.acceleration.cuda_graphs:
             torch.compiler.cudagraph_mark_step_begin()
-        plain = self._plain[copies.normalised]
-        return self._prepared.get((copies.images.shape, copies.normalised), plain)(copies.images)
+        images = copies.images
+        plain: Pass = self._plain[copies.normalised]
+        fast, has_gradient = self._prepared.get((images.shape, copies.normalised), (plain, images.requires_grad))
+        if images.requires_grad and not has_gradient:
+            return plain(images)
+        # Images whose transforms are not learned any more keep a gradient, or torch would compile again, in training.
+        return fast(images if images.requires_grad == has_gradient else images.detach().requires_grad_())
 
     def prepare(self, copies: Copies) -> None:
         """Compile for batches like this one, or record a CUDA graph of it, where the budget says so.
@@ -70,8 +76,11 @@ class ForwardPass:
                 "Give the same command with --device cuda, or take `cuda_graphs` out of the suite's `acceleration`, "
                 "which makes other runs of it."
             )
-        self._prepared[copies.images.shape, copies.normalised] = self._fast(copies)
+        has_gradient = copies.images.requires_grad
+        self._prepared[copies.images.shape, copies.normalised] = self._fast(copies), has_gradient
         for _ in range(WARM_UP_PASSES):
+            # as before each step: a gradient of torch.compile's CUDA graph is invalid in the next pass
+            self._plain[0].zero_grad(set_to_none=True)
             self(replace(copies, images=_alone(copies.images))).mean().backward()
 
     def _fast(self, copies: Copies) -> Pass:

@@ -3,6 +3,8 @@
 The plain path of `bench/space.py` computes the same, and is what this is tested against.
 """
 
+import os
+import shutil
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -50,8 +52,13 @@ class Crops:
 
 @cache
 def usable(device: torch.device) -> bool:
-    """Tell whether the kernels can be used on a device: a GPU, where Triton is installed."""
-    return device.type == "cuda" and find_spec("triton") is not None
+    """Tell whether the kernels can be used on a device: a GPU, where Triton is installed and finds a C compiler."""
+    return device.type == "cuda" and find_spec("triton") is not None and _has_compiler()
+
+
+def _has_compiler() -> bool:
+    """Look where Triton does, which compiles a launcher for its kernels on every machine."""
+    return bool(os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang"))
 
 
 def in_words(device: torch.device) -> str:
@@ -74,6 +81,23 @@ def resample(crops: Crops, inverse_matrices: Tensor, launch: Launch | None = Non
     return output
 
 
+def compile_kernels(images: Tensor, padding: int, form: NetworkInput | None) -> None:
+    """Compile the kernels of a run before they are needed; no random number is drawn.
+
+    They are those of training, with indices and for the network, and those of test-time draws, with neither; what of it
+    was compiled on this machine before is read from Triton's cache.
+
+    Args:
+        images: All images; (·, C, S, S), uint8.
+        padding: Pixels on each side.
+        form: What images are made for in training, if for a network behind its normalisation.
+    """
+    offsets = torch.zeros(1, 2, dtype=torch.long, device=images.device)
+    matrices = torch.eye(2, device=images.device)[None].requires_grad_()
+    for crops in (Crops(images, offsets[:, 0], offsets, padding, form), Crops(images[:1], None, offsets, padding)):
+        resample(crops, matrices).sum().backward()
+
+
 class _FusedResampling(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inverse_matrices: Tensor, crops: Crops, launch: Launch) -> Tensor:
@@ -81,7 +105,8 @@ class _FusedResampling(torch.autograd.Function):
 
         form, images = crops.form, crops.images.contiguous()
         matrices, offsets = inverse_matrices.detach().contiguous(), crops.offsets.contiguous()
-        ctx.save_for_backward(matrices, images, crops.indices, offsets)
+        indices = None if crops.indices is None else crops.indices.contiguous()
+        ctx.save_for_backward(matrices, images, indices, offsets)
         ctx.crops, ctx.launch = crops, launch
         output = torch.empty(
             (len(offsets), *images.shape[1:]),
@@ -90,7 +115,7 @@ class _FusedResampling(torch.autograd.Function):
             memory_format=_memory_format(crops),
         )
         mean, deviation = (None, None) if form is None else (form.mean, form.deviation)
-        arguments = (output, images, crops.indices, offsets, matrices, mean, deviation)
+        arguments = (output, images, indices, offsets, matrices, mean, deviation)
         with torch.cuda.device_of(images):
             resample_kernel[(len(offsets),)](*arguments, **_sizes(crops, launch))
         return output

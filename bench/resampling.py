@@ -24,7 +24,13 @@ def crop(images: Tensor, offsets: Tensor, padding: int) -> Tensor:
     Returns:
         (N, C, S, S).
     """
-    return torch.index_select(*crop_windows(images, offsets, padding))
+    if not images.requires_grad:
+        return torch.index_select(*crop_windows(images, offsets, padding))
+    # The gradient of windows takes as much memory as all of them: here one for each place, and not for each pixel.
+    batch, size = len(images), images.shape[-1]
+    image = torch.arange(batch, device=images.device).repeat(len(offsets) // batch)
+    windows = F.pad(images, (padding,) * 4).unfold(2, size, 1).unfold(3, size, 1)
+    return windows[image, :, offsets[:, 0], offsets[:, 1]]
 
 
 def crop_windows(images: Tensor, offsets: Tensor, padding: int) -> tuple[Tensor, int, Tensor]:

@@ -165,8 +165,9 @@ class Space:
     def matrices(self, draw: Draw) -> Tensor:
         """Affine maps g of the plane, crop included: g(x) = A·(x + t) with t the shift of the crop; (N, 2, 3)."""
         linear = torch.linalg.inv(self.inverse_matrices(draw))
-        offsets = torch.where(draw.active[:, 6:], draw.offsets, self.padding)
-        shift = (self.padding - offsets.flip(1)).to(linear.dtype) * 2 / self.image_size  # x from columns, y from rows
+        shift = (
+            (self.padding - self.crop_offsets(draw).flip(1)).to(linear.dtype) * 2 / self.image_size
+        )  # x from columns, y from rows
         return torch.cat((linear, linear @ shift[:, :, None]), dim=2)
 
     def apply(

@@ -17,7 +17,7 @@ from augbench.bench.dataset import ImageData
 from augbench.bench.errors import CannotGoOnError, DivergedError
 from augbench.bench.evaluation import predict
 from augbench.bench.forward_pass import ForwardPass
-from augbench.bench.method import Method, Setting
+from augbench.bench.method import Method, Setting, SharedSpaceMethod
 from augbench.bench.network import NetworkInput, Normalised
 from augbench.bench.protocol import Budget
 from augbench.bench.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
@@ -155,20 +155,41 @@ class Trainer:
         channels_last = self.spec.budget.acceleration.channels_last
         return build_network(name or self.spec.network.name, self.data, self.device, outputs, channels_last)
 
-    def compile(self) -> None:
-        """Compile what the budget has compiled, on a clock of its own; `train` does it before its first step.
+    @property
+    def compiles(self) -> bool:
+        """Whether there is something to be compiled before the first step."""
+        return self.spec.budget.acceleration.is_prepared or self._has_kernels
 
-        A real batch is augmented for it and goes through the network; the last batch of an epoch, if it is smaller, is
-        not compiled. All that changes is set back, so that what training ends with depends on it through the kernels
-        alone.
+    @property
+    def _has_kernels(self) -> bool:
+        """Whether Triton's kernels resample the images."""
+        return isinstance(self.method, SharedSpaceMethod) and fused_resampling.usable(self.device)
+
+    def compile(self) -> None:
+        """Compile the kernels of a GPU's resampling and what the budget has compiled, on a clock of its own.
+
+        `train` does it before its first step. What training ends with depends on it through the kernels alone.
 
         Raises:
             CannotGoOnError: If the budget asks for what the device cannot do.
         """
-        if not self.spec.budget.acceleration.is_prepared:
+        if not self.compiles:
             return
-        with self.cost.phase("compilation"), self._set_back():
-            self.method.start_epoch(self.step // self.steps_per_epoch)
+        images, setting = self.data.train.images, self.method.setting
+        with self.cost.phase("compilation"):
+            if self._has_kernels:
+                fused_resampling.compile_kernels(images, setting.space.padding, setting.network_input)
+            if self.spec.budget.acceleration.is_prepared:
+                self._prepare_passes()
+
+    def _prepare_passes(self) -> None:
+        """Augment a real batch and put it through the network; the smaller, last one of an epoch is not compiled for.
+
+        The batch is one of the first epoch, also where a run goes on, so that it has the same program as before: images
+        have a gradient as long as transforms are learned.
+        """
+        with self._set_back():
+            self.method.start_epoch(0)
             self.network.train()
             images = self.data.train.images
             batch = torch.arange(min(self.spec.budget.batch_size, len(images)), device=self.device)

@@ -23,7 +23,7 @@ from augbench.bench.causes import Cause, cause_of
 from augbench.bench.claim import BusyError, Ownership, TakenOverError, heartbeat
 from augbench.bench.dataset import ImageData
 from augbench.bench.environment import choose_device, describe_device, describe_environment
-from augbench.bench.errors import CannotGoOnError, UserError
+from augbench.bench.errors import CannotGoOnError, DivergedError, UserError
 from augbench.bench.evaluation import compare_with_planted, evaluate, summarise
 from augbench.bench.examples import draw_examples, write_examples
 from augbench.bench.files import atomic_write, read_json, read_torch, write_json, write_torch
@@ -37,7 +37,7 @@ from augbench.bench.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training import Trainer, new_trainer
 
 SECONDS_BETWEEN_REPORTS = 1.0
-SECONDS_BETWEEN_SAVES = 300.0  # within an epoch
+SECONDS_BETWEEN_SAVES = 300.0  # at most, also within an epoch
 SHARE_OF_SAVING = 0.02  # of the time; where epochs are shorter than that allows, only some of them are saved
 IDLE_ATTEMPTS = "attempts_without_progress"  # in a row, each stopped before anything more could be saved
 
@@ -67,7 +67,7 @@ class Execution:
         saved: What is done of what is saved.
         last_report: When progress was recorded last, by the monotonic clock.
         last_save: When the state was saved last.
-        save_seconds: How long that took.
+        save_seconds: How long that took; 0 before the first time, which is therefore never put off.
     """
 
     folder: RunFolder
@@ -237,6 +237,9 @@ def _run(execution: Execution, placement: Placement) -> None:
     except StopRequested:
         if execution.stop.cause is not StopCause.TAKEN_OVER:
             execution.save(trainer)
+        raise
+    except DivergedError:
+        folder.write_metrics(trainer.rows)  # shows when it began
         raise
     execution.report("evaluation")
     _finish(execution, trainer, surroundings["code"])

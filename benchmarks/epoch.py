@@ -25,7 +25,7 @@ GOAL = Goal(1.10)
 BARE = "bare network"
 # network, size, batch, batches in an epoch: on a CPU and on a GPU
 ON_CPU = (("tiny", 14, 128, 10), ("tiny", 28, 128, 5), ("smallnet", 14, 32, 2))
-ON_GPU = (("tiny", 28, 128, 100), ("smallnet", 28, 128, 50))
+ON_GPU = (("tiny", 28, 128, 40), ("smallnet", 28, 128, 20))
 QUICK = (("tiny", 14, 8, 2),)
 
 

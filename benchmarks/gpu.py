@@ -50,7 +50,12 @@ def parse() -> argparse.Namespace:
     run.add_argument("--quick", action="store_true", help="the smallest sizes, as tests need them")
     run.add_argument("--seconds", type=float, default=SECONDS, help="time for everything")
     run.add_argument("--parts", nargs="+", metavar="NAME", default=[], help="these parts only, all by default")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.program == "run" and not given.folder.is_dir():
+        parser.error(f"there is no folder {given.folder}; make it with `python -m benchmarks.gpu pack`")
+    if given.program == "run" and not given.out.resolve().parent.is_dir():
+        parser.error(f"there is no folder for {given.out}; make it first")
+    return given
 
 
 def main() -> int:

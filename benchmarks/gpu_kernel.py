@@ -121,9 +121,9 @@ def measure(work: Work) -> None:
         cases = [case for case in ([QUICK] if work.quick else COMPARED) if case.dtype is dtype]
         _compare(work, cases, f"{name}, {str(dtype).removeprefix('torch.')}", way)
     for case, name in product([QUICK] if work.quick else TIMED, ways):
-        found = times(case, ways[name], work)
+        found = attempt(partial(times, case, ways[name], work))
         work.add(f"{name}, {case}", found)
-        if name == "fused":
+        if name == "fused" and "failed" not in found:
             _add_shares(work, case, found)
 
 
@@ -143,7 +143,8 @@ def measure_launches(work: Work) -> None:
     """Time other launches of the kernels, to see whether the one that is used is the best."""
     for case, launch in product(SWEPT, LAUNCHES):
         way = partial(fused_resampling.resample, launch=launch)
-        work.add(f"block {launch.block}, warps {launch.warps}, {case}", times(case, way, work, ROUNDS_OF_LAUNCHES))
+        found = attempt(partial(times, case, way, work, ROUNDS_OF_LAUNCHES))
+        work.add(f"block {launch.block}, warps {launch.warps}, {case}", found)
 
 
 def _add_shares(work: Work, case: Case, found: Mapping[str, list[float]]) -> None:

@@ -155,7 +155,7 @@ def measure_augmentation(work: Work) -> None:
     """Measure what part of a step of the largest network SCALE's images and its other additions are.
 
     `augment` draws, composes and resamples alone, started from Python; of that, the device may be idle a part of the
-    time. The goal is for that time, the longest of those that can be called the augmentation's.
+    time. The goal is for that time. The gradient's way back to the ranges is not in it, but in `scale / none`.
     """
     data = carried_images(work, of_digits=False)
     network, batch = (QUICK_NETWORK, 4) if work.quick else (AUGMENTED, PAPER_BATCH[AUGMENTED])
@@ -185,4 +185,6 @@ def device_seconds(function: Callable[[], object], calls: int = 20) -> float:
         for _ in range(calls):
             function()
         torch.cuda.synchronize()
-    return sum(float(event.self_device_time_total) for event in profile.key_averages()) / calls / 1e6
+    # events of the CPU repeat the time of the kernels that they have started
+    events = [event for event in profile.key_averages() if event.device_type.name != "CPU"]
+    return sum(float(event.self_device_time_total) for event in events) / calls / 1e6

@@ -14,7 +14,10 @@ from augbench.bench.catalogues import dataset_and_options
 from augbench.bench.dataset import ImageData, Split, class_balanced_subset
 from augbench.bench.errors import UserError
 
-PACKAGES = ("pydantic", "pydantic-core", "typing-inspection", "annotated-types", "mlxtend", "kornia", "kornia-rs")
+PACKAGES = (
+    *("pydantic", "pydantic-core", "typing-inspection", "typing-extensions", "annotated-types"),
+    *("mlxtend", "kornia", "kornia-rs"),
+)
 PYTHON = "3.12"
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 LARGEST = 60 * 2**20  # bytes, all together

@@ -128,13 +128,13 @@ def measure_parts(
     for position, part in enumerate(parts):
         later = sum(other.seconds for other in parts[position + 1 :] if not _misses_gpu(other, work))
         left = end - time.monotonic()
+        earlier = {name: dict(one.found) for name, one in outcomes.items()}
         outcome = outcomes[part.name] = Outcome(State.SKIPPED, allowed=min(left, max(part.seconds, left - later)))
         if _misses_gpu(part, work):
             outcome.reason = "It needs a GPU."
         elif outcome.allowed < SHORTEST:
             outcome.reason = "The time was used up."
         else:
-            earlier = {name: dict(one.found) for name, one in outcomes.items()}
             _measure(part, work, earlier, outcome, lambda: keep(outcomes))
         keep(outcomes)
     return outcomes

@@ -66,11 +66,13 @@ def measure(settings: Settings) -> list[Row]:
         for _ in range(rounds):
             for method, values in found.items():
                 values.append(measured_apart(method, case, settings))
-        rows.append(Row(SECTION, str(case), IMAGES, [case.bytes], unit="B"))
+        of_case = [Row(SECTION, str(case), IMAGES, [case.bytes], unit="B")]
         for method, values in found.items():
             reference = "" if method == "none" else "none"
             ratio = paired_ratio(values, found["none"]) if reference else None
-            rows.append(Row(SECTION, str(case), method, values, unit="B", reference=reference, ratio=ratio))
+            of_case.append(Row(SECTION, str(case), method, values, unit="B", reference=reference, ratio=ratio))
+        settings.keep(of_case)
+        rows += of_case
     return rows
 
 

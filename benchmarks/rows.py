@@ -13,6 +13,10 @@ def say_nothing(done: int, total: int, what: str) -> None:
     """Show no progress."""
 
 
+def keep_nothing(rows: Sequence["Row"]) -> None:
+    """Leave rows to whoever waits for all of them."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a section is to be measured.
@@ -23,6 +27,7 @@ class Settings:
         threads: CPU threads, also of the processes that a section starts; the caller sets those of its own process.
         quick: Whether a glance is enough: the smallest shapes only, as tests need them.
         progress: Told before each case how many are done, how many there are and which one begins.
+        keep: Given the rows of each case as soon as they are measured, where waiting for all could lose them.
     """
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -30,6 +35,7 @@ class Settings:
     threads: int = 2
     quick: bool = False
     progress: Callable[[int, int, str], None] = say_nothing
+    keep: Callable[[Sequence["Row"]], None] = keep_nothing
 
     @property
     def clock(self) -> Clock:
@@ -129,7 +135,7 @@ def compare(section: str, case: str, entries: Mapping[str, Entry], settings: Set
         images: Images of one call.
     """
     seconds = take_turns({name: entry.run for name, entry in entries.items()}, settings.repeats, settings.clock)
-    return [
+    rows = [
         Row(
             section,
             case,
@@ -142,3 +148,5 @@ def compare(section: str, case: str, entries: Mapping[str, Entry], settings: Set
         )
         for name, entry in entries.items()
     ]
+    settings.keep(rows)
+    return rows

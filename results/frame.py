@@ -79,7 +79,7 @@ class Runs:
 
     @cached_property
     def trajectories(self) -> pd.DataFrame:
-        """Runs × `epoch` (from 1) × `quantity`: `value`; made when it is asked for, runs under way included.
+        """Runs × `epoch` (from 1) × `quantity`: `value`; made when it is asked for, runs under way as far as saved.
 
         Quantities are `loss`, `accuracy` in [0, 1] and the learned numbers `probability/<block>` and `range/<block>`.
 
@@ -242,7 +242,7 @@ class Runs:
             make: Makes it of these runs.
 
         Returns:
-            What was made the first time, which nobody may change.
+            What was made the first time, which nobody may change, nor what it was made of.
         """
         if key not in self._known:
             self._known[key] = make()

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.plain import safe
 from augbench.bench.commands.showing import SkipDamaged, Sources, offering_to_skip
 
@@ -22,9 +23,10 @@ def archive(
     skip_damaged: SkipDamaged = False,
 ) -> None:
     """Pack runs into one file that `--from` of other commands reads."""
-    from augbench.results.records.packing import pack
-    from augbench.results.records.problems import left_out
-    from augbench.results.wording import counted
+    with ended_by_ctrl_c():
+        from augbench.results.records.packing import pack
+        from augbench.results.records.problems import left_out
+        from augbench.results.wording import counted
 
     count, problems = pack(sources, out, skip_damaged=skip_damaged)
     for problem in problems:

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import augbench.methods
 from augbench.bench.catalogues import methods
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import write_text
 from augbench.bench.registry import NAME_PATTERN
@@ -116,7 +117,8 @@ def _check_name(name: str) -> None:
             f"{name!r} is no name for a method: use lower-case letters, digits, '+' and '-', a letter or digit first, "
             f"at most {LONGEST_NAME} of them, as in `augbench new method my-method`."
         )
-    entries = methods().entries
+    with ended_by_ctrl_c():
+        entries = methods().entries
     if name in entries:
         raise UserError(
             f"There is a method {name!r} already: {entries[name].origin}. Choose another name; "

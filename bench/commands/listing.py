@@ -43,7 +43,8 @@ def list_registered(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List what is registered, or show the card of one entry."""
-    cards, broken = _cards(kind, in_full=as_json)
+    with ended_by_ctrl_c():  # catalogues and suites in full need torch, which takes seconds to import
+        cards, broken = _cards(kind, in_full=as_json)
     if name is not None and name not in cards:
         hint = [] if kind in (Kind.SUITES, Kind.BUDGETS, Kind.PROFILES) else [IN_A_FILE_OF_YOUR_OWN]
         raise UserError(" ".join([one_of(kind.removesuffix("s"), name, cards), *broken, *hint]))
@@ -78,8 +79,7 @@ def _cards(kind: Kind, *, in_full: bool) -> tuple[dict[str, dict[str, Any]], lis
         Kind.NETWORKS: networks,
         Kind.LAUNCHERS: launchers,
     }
-    with ended_by_ctrl_c():
-        catalogue = catalogues[kind]()
+    catalogue = catalogues[kind]()
     cards = {entry.name: _card(entry.target) | {"origin": entry.origin, "source": entry.source} for entry in catalogue}
     return cards, list(map(str, catalogue.broken))
 

@@ -82,8 +82,8 @@ def make_order(
     chosen = load_profile(profile)
     if launcher is not None:
         chosen = chosen.model_copy(update={"launcher": launcher})
-    where = placement(chosen, workers, device, data)
-    return Order(out, where, chosen, fail_fast, allow_changed_code, from_scratch)
+    placed = placement(chosen, workers, device, data)
+    return Order(out, placed, chosen, fail_fast, allow_changed_code, from_scratch)
 
 
 def placement(profile: Profile, workers: int | None, device: str | None, data: Path) -> Placement:

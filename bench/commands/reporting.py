@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.showing import NoCache, SkipDamaged, Sources, load, offering_to_skip
 
 
@@ -17,7 +18,8 @@ def report(
     no_cache: NoCache = False,
 ) -> None:
     """Write one HTML page that needs no network: results, charts, images, failures, and how to make it all again."""
-    from augbench.results.report import TITLE, check_page, write_report
+    with ended_by_ctrl_c():
+        from augbench.results.report import TITLE, check_page, write_report
 
     check_page(out)
     runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.plain import safe
 from augbench.bench.errors import UserError, check_known
 from augbench.bench.run_folder import DamagedError, RunState
@@ -61,7 +62,8 @@ def tables(
     no_cache: NoCache = False,
 ) -> None:
     """Write every table that there is something for, as Markdown, LaTeX, CSV and HTML; or show some here."""
-    from augbench.results.tables import FORMATS, NAMES, write_tables
+    with ended_by_ctrl_c():
+        from augbench.results.tables import FORMATS, NAMES, write_tables
 
     check_known("format", formats or (), FORMATS)
     check_known("table", names or (), NAMES)
@@ -108,7 +110,8 @@ def figures(
     no_cache: NoCache = False,
 ) -> None:
     """Write every figure that there is something for, as PNG, PDF and SVG."""
-    from augbench.results.figures import FORMATS, write_figures
+    with ended_by_ctrl_c():
+        from augbench.results.figures import FORMATS, write_figures
 
     check_known("format", formats or (), FORMATS)
     runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)

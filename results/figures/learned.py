@@ -59,7 +59,7 @@ def learned_numbers(runs: Runs) -> pd.DataFrame:
         maximum, or the value itself. The maxima are those of the space that all methods share: its largest rotation,
         log factor and shear, and half an image for shifts.
     """
-    return runs.once("learned numbers", lambda: _learned_numbers(runs))
+    return runs.once("learned numbers", lambda: _learned_numbers(runs)).copy()
 
 
 def _learned_numbers(runs: Runs) -> pd.DataFrame:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from augbench.bench.clock import PHASES
 from augbench.bench.run_folder import RunState
 from augbench.results.frame import Runs
 from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, only_device, text_cells
 from augbench.results.report.units import TimeUnit, time_unit
 from augbench.results.tables.costs import (
-    COUNTED_PHASES,
     SECONDS_IN_AN_HOUR,
     TUNING_COLUMNS,
     passes_cell,
@@ -50,10 +50,10 @@ def cost_grid(runs: Runs) -> Grid | None:
     return Grid("costs", "Time and image passes: means over seeds", "rows", columns, rows, notes)
 
 
-def _phases(finished: pd.DataFrame) -> tuple[str, ...]:
-    """Name the phases that have cost something: nothing is compiled unless a budget asks for it."""
+def _phases(finished: pd.DataFrame) -> list[str]:
+    """Name the phases that have a column: compilation only where a budget has asked for it."""
     compiled = bool((finished["seconds_compilation"] > 0).any())
-    return (*COUNTED_PHASES, "compilation") if compiled else COUNTED_PHASES
+    return [phase for phase in PHASES if compiled or phase != "compilation"]
 
 
 def _row(
@@ -61,7 +61,7 @@ def _row(
 ) -> list[GridCell]:
     cells = [*text_cells(inside["label"].iloc[0], inside["comparison"].iloc[0], len(inside))]
     cells += [mean_time_cell(inside, [phase], unit) for phase in phases]
-    seconds = inside[[f"seconds_{phase}" for phase in phases]].astype(float)
+    seconds = inside[[f"seconds_{phase}" for phase in PHASES]].astype(float)
     one_clock = only_device(inside["device"]) != SEVERAL_DEVICES and not seconds.isna().any(axis=None)
     hours = float(seconds.to_numpy().sum()) / SECONDS_IN_AN_HOUR
     cells.append(number_cell(hours, 1, 2 if hours >= 1 else 3) if one_clock else GridCell(NOTHING))
@@ -96,7 +96,7 @@ def _totals(finished: pd.DataFrame) -> list[str]:
     """Say what all runs of each device took together."""
     sentences = []
     for device, inside in finished.groupby("device", sort=False):
-        seconds = inside[[f"seconds_{phase}" for phase in _phases(finished)]].astype(float)
+        seconds = inside[[f"seconds_{phase}" for phase in PHASES]].astype(float)
         if " + " not in str(device):
             hours = seconds.to_numpy().sum() / SECONDS_IN_AN_HOUR
             sentences.append(f"All {len(inside):,} finished runs on {device} together: {hours:,.2f} hours.")

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pandas as pd
 
+from augbench.bench.clock import PHASES
 from augbench.results.tables.table import NOTHING, SEVERAL_DEVICES, Cell, Column, mean_cell
 
 SECONDS_IN_AN_HOUR = 3600
-COUNTED_PHASES = ("search", "training", "evaluation")
 TUNING_COLUMNS = (
     Column("Tuning (h)", "tuning_hours", None, "hours"),
     Column("Total (h)", "total_hours", None, "hours"),
@@ -75,7 +75,7 @@ def tuning_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Ce
             return Cell(NOTHING)
         elsewhere = {*group["device"], last["tuning_device"]} != {last["tuning_device"]}
         return Cell(_hours(hours) + (f" ({last['tuning_device']})" if elsewhere else ""), hours, None, len(inside))
-    seconds = inside[[f"seconds_{phase}" for phase in COUNTED_PHASES]]
+    seconds = inside[[f"seconds_{phase}" for phase in PHASES]]
     if len(devices) > 1 or seconds.isna().any(axis=None):
         return Cell(SEVERAL_DEVICES)
     hours += float(seconds.to_numpy().sum()) / SECONDS_IN_AN_HOUR
@@ -106,5 +106,5 @@ def tuning_definitions(columns: Sequence[Column]) -> list[str]:
         return []
     return [
         "Tuning (h): hours that all trials of the tuning took together, once for all seeds. Total (h): tuning, and "
-        "search, training and evaluation of all seeds."
+        "all phases of the runs of all seeds."
     ]

@@ -198,6 +198,48 @@ def test_compilation_leaves_no_trace_but_its_time(make_spec: MakeSpec, digits: I
     assert set(trainer.cost.image_passes.values()) == {0}
 
 
+@pytest.mark.parametrize(("method", "usable"), [("scale", True), ("scale", False), ("none", True)])
+def test_kernels_of_the_resampling_are_compiled_on_the_same_clock(
+    method: str, usable: bool, make_spec: MakeSpec, digits: ImageData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = method == "scale" and usable
+    asked = list[tuple[Tensor, int, NetworkInput | None]]()
+    monkeypatch.setattr(fused_resampling, "usable", lambda device: usable)
+    monkeypatch.setattr(fused_resampling, "compile_kernels", lambda *arguments: asked.append(arguments))
+    trainer = new_trainer(make_spec(method), digits, CPU)
+    trainer.compile()
+    setting = trainer.method.setting
+    assert asked == [(trainer.data.train.images, setting.space.padding, setting.network_input)] * expected
+    assert trainer.compiles == expected
+    assert [seconds["compilation"] > 0 for seconds in trainer.cost.seconds.values()] == [True] * expected
+
+
+@pytest.mark.usefixtures("quick_compiler")
+def test_nothing_is_compiled_again_where_transforms_are_not_learned_any_more(
+    make_spec: MakeSpec, digits: ImageData
+) -> None:
+    trainer = after_steps(accelerated(make_spec("scale"), compiled=True), digits, 1)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        trainer.method.start_epoch(trainer.spec.budget.epochs)
+        assert not trainer.method.augment(digits.train.images[:2], trainer.augmentation).images.requires_grad
+        trainer.train_step(torch.arange(64))
+
+
+@pytest.mark.usefixtures("quick_compiler")
+def test_a_gradient_that_was_not_prepared_for_is_not_lost() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
+    forward_pass, images = ForwardPass(network, Acceleration(compiled=True), CPU), torch.rand(6, 1, 2, 2)
+    forward_pass.prepare(Copies(images))
+    forward_pass._prepared = {key: (_without_gradient, learned) for key, (_, learned) in forward_pass._prepared.items()}
+    assert torch.equal(forward_pass(Copies(images)), torch.zeros(6, 3))
+    torch.testing.assert_close(forward_pass(Copies(images.requires_grad_())), network(images))
+
+
+def _without_gradient(images: Tensor) -> Tensor:
+    """Stand in for a CUDA graph."""
+    return torch.zeros(len(images), 3)
+
+
 @pytest.mark.usefixtures("quick_compiler")
 def test_a_compiled_step_is_the_same_step(make_spec: MakeSpec, digits: ImageData) -> None:
     compiled = after_steps(accelerated(make_spec("scale"), compiled=True), digits)

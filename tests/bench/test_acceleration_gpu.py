@@ -19,6 +19,8 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
     pytest.mark.usefixtures("few_digits"),
     pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores"),  # advice of the compiler
+    # what adds up the gradients of a CUDA graph was made on the stream of its recording, which torch minds once
+    pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream"),
 ]
 
 MakeSpec = Callable[..., RunSpec]
@@ -57,6 +59,25 @@ def test_steps_are_the_same_up_to_rounding(options: dict[str, Any], make_spec: M
     for name, value in plain.method.learnable.items():
         torch.testing.assert_close(fast.method.learnable[name], value, rtol=tolerance, atol=tolerance / 10)
     assert torch.equal(fast.augmentation.get_state(), plain.augmentation.get_state())
+
+
+def test_kernels_are_compiled_before_the_first_step(
+    make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triton = pytest.importorskip("triton")
+    spec = make_spec("scale")
+    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), CUDA)
+    trainer.compile()
+    again = list[str]()
+    monkeypatch.setattr(triton.knobs.runtime, "jit_cache_hook", lambda repr, **details: again.append(repr))
+    trainer.method.start_epoch(0)
+    trainer.network.train()
+    for size in (64, 16):
+        trainer.train_step(torch.arange(size, device=CUDA))
+    policy = trainer.method.test_policy()
+    assert policy is not None
+    policy(trainer.data.test.images[:30], trainer.augmentation)
+    assert not again
 
 
 def test_chunks_together_give_what_they_give_alone(

@@ -59,15 +59,16 @@ def test_a_loss_that_is_not_finite_is_a_failure_with_its_epoch(
         return loss(self, logits, labels) * self.__dict__.setdefault("factor", 1.0)
 
     def start_epoch(self: Method[Any], epoch: int) -> None:
-        self.__dict__["factor"] = float("nan") if epoch == 1 else 1.0
+        self.__dict__["factor"] = float("nan") if epoch == 2 else 1.0
 
+    monkeypatch.setattr(worker, "SHARE_OF_SAVING", 0.0)  # the epochs before are kept, whenever was saved last
     monkeypatch.setattr(Method, "loss", diverge)
     monkeypatch.setattr(Method, "start_epoch", start_epoch)
     folder = make_folder(make_spec(epochs=3))
     assert execute(folder, placement, stop) is RunState.FAILED
     assert folder.read_status()["exception"] == "DivergedError"
-    assert "epoch 2 of 3" in folder.read_status()["reason"]
-    assert [row["epoch"] for row in folder.read_metrics()] == [1]
+    assert "epoch 3 of 3" in folder.read_status()["reason"]
+    assert [row["epoch"] for row in folder.read_metrics()] == [1, 2]
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint"])

@@ -34,10 +34,11 @@ TOLERANCES = {None: 1e-5, torch.float32: 1e-4, torch.bfloat16: 0.05}  # values i
 # interpreted are only kernels that are decorated where the variable is set, so in a process of their own
 INTERPRETED = """
 import sys, torch
-from augbench.bench.fused_resampling import Launch, resample
+from augbench.bench.fused_resampling import Launch, compile_kernels, resample
 torch.set_num_threads(1)
 outcomes = {}
 for name, (crops, matrices, weights) in torch.load(sys.argv[1], weights_only=False).items():
+    compile_kernels(crops.images, crops.padding, crops.form)
     output = resample(crops, matrices.requires_grad_(), Launch(block=32))
     (output * weights).sum().backward()
     outcomes[name] = output.detach(), matrices.grad
@@ -53,7 +54,7 @@ def _given(
     """Crops at all edges, matrices that reach far outside, and weights of the output; on the CPU."""
     source = torch.Generator().manual_seed(channels + 10 * copies)
     images = torch.randint(256, (batch + 1, channels, size, size), dtype=torch.uint8, generator=source)
-    indices = torch.randint(len(images), (batch,), generator=source) if indexed else None
+    indices = torch.randint(len(images), (batch, 2), generator=source)[:, 0] if indexed else None  # not in one piece
     count = copies * (batch if indexed else len(images))
     offsets = 2 * torch.randint(3, (count, 2), generator=source)
     offsets[:3] = torch.tensor([[0, 4], [4, 0], [2, 2]])
@@ -158,10 +159,22 @@ def test_a_cpu_has_the_plain_path() -> None:
 
 @with_triton
 def test_a_gpu_has_the_fused_one_where_triton_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "cc")
+    usable.cache_clear()
     assert usable(GPU)
     assert in_words(GPU) == f"fused (triton {version('triton')})"
     monkeypatch.setattr(fused_resampling, "find_spec", lambda name: None)
     assert not usable.__wrapped__(GPU)
+
+
+@with_triton
+@pytest.mark.parametrize(("found", "expected"), [("gcc", True), ("clang", True), (None, False)])
+def test_a_gpu_without_a_c_compiler_has_the_plain_path(
+    found: str | None, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr("shutil.which", lambda name: name if name == found else None)
+    assert usable.__wrapped__(GPU) is expected
 
 
 def _draw(count: int) -> Draw:
@@ -192,6 +205,26 @@ def test_the_shared_space_hands_all_of_it_to_the_kernel(asked: list[tuple[Crops,
     assert (crops.images, crops.indices, crops.form, crops.padding) == (images, indices, form, 2)
     assert torch.equal(crops.offsets, space.crop_offsets(draw))
     assert torch.equal(matrices, space.inverse_matrices(draw))
+
+
+def test_the_kernels_of_training_and_of_test_time_draws_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, gradients = list[Crops](), list[Tensor]()
+
+    def resampled(crops: Crops, matrices: Tensor) -> Tensor:
+        asked.append(crops)
+        own = matrices * 1
+        own.register_hook(gradients.append)
+        return resample(to_unit_interval(crop(crops.images[:1], crops.offsets, crops.padding)), own)
+
+    monkeypatch.setattr(fused_resampling, "resample", resampled)
+    form, before = NetworkInput(torch.zeros(3), torch.ones(3), torch.bfloat16), torch.get_rng_state()
+    fused_resampling.compile_kernels(torch.zeros(5, 3, 14, 14, dtype=torch.uint8), 2, form)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [(crops.indices is None, crops.form, crops.padding) for crops in asked] == [
+        (False, form, 2),
+        (True, None, 2),
+    ]
+    assert len(gradients) == 2
 
 
 def test_float_images_take_the_plain_path(asked: list[tuple[Crops, Tensor]]) -> None:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from scipy.optimize import linear_sum_assignment, minimize_scalar
 from scipy.stats import wasserstein_distance
 
+from augbench.bench import law as module
 from augbench.bench.law import (
     COORDINATES,
     RECOVERY_DRAWS,
@@ -197,6 +198,10 @@ def drawn(
 
 def identities() -> torch.Tensor:
     return torch.eye(2, 3).expand(10, 2, 3)
+
+
+def test_the_law_names_the_blocks_of_the_space_in_their_order() -> None:
+    assert module.CONTINUOUS_BLOCKS == CONTINUOUS_BLOCKS
 
 
 EVERYTHING = PlantedLaw(

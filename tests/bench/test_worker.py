@@ -199,6 +199,33 @@ def test_saving_takes_a_small_share_of_the_time(
     assert [row["epoch"] for row in folder.read_metrics()] == [1, 2, 3]
 
 
+def test_an_epoch_is_saved_when_fifty_times_as_long_as_saving_took_has_passed(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    saved: list[int] = []
+    spec, now = make_spec(epochs=9), 0.0
+    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), torch.device("cpu"))
+    monkeypatch.setattr(worker.time, "monotonic", lambda: now)
+
+    def save(path: Path, state: dict[str, Any]) -> None:
+        nonlocal now
+        now += 2
+        saved.append(state["step"])
+
+    monkeypatch.setattr(worker, "write_torch", save)
+    folder = make_folder(spec)
+    with folder.claim() as ownership:
+        execution = worker.Execution(folder, ownership, stop, last_save=now)
+        for trainer.step in range(1, 9):
+            now += 40  # seconds of an epoch; saving takes 2
+            execution.after_phase(trainer)
+    assert saved == [1, 4, 7]  # the first, and those with 120 > 100 seconds since the last
+
+
 class Recorder:
     """Remembers at which steps a run asked, and how many epochs were closed then."""
 

@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 import torch
 
+from augbench.bench import fused_resampling
 from augbench.bench.dataset import ImageData, Split
 from augbench.bench.errors import UserError
 from benchmarks import gpu, gpu_pack, gpu_run
 from benchmarks.gpu_pack import pack, read_digits, read_photographs
 from benchmarks.gpu_parts import Outcome, Part, State, Work
 from benchmarks.made_up import made_up_images
+from benchmarks.rows import Entry, Row, Settings, compare
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -124,6 +126,59 @@ def test_the_summary_names_goals_and_failures() -> None:
         "    compiled: OutOfMemoryError: no room",
         "next: failed, 1.0 s of 20 s RuntimeError: broken",
     ]
+
+
+def test_rows_of_a_section_are_kept_case_by_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def section_that_breaks(settings: Settings) -> list[Row]:
+        compare("section", "first", {"ours": Entry(lambda: None)}, settings)
+        raise RuntimeError
+
+    found: dict[str, Any] = {}
+    monkeypatch.setattr(gpu_run, "section", lambda name: section_that_breaks)
+    with pytest.raises(RuntimeError):
+        gpu_run.measure_section(Work(torch.device("cpu"), tmp_path, add=found.__setitem__), "any", rounds=3)
+    assert len(found["first: ours"]["values"]) == 3
+
+
+def test_the_plain_path_is_measured_where_the_kernel_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_resampling, "usable", lambda device: True)
+    fused = "fused, float32 against float64, a case"
+    told = "resampling"
+    earlier: list[tuple[dict[str, Any], bool]] = [
+        ({}, True),  # before the kernel's turn, or without it
+        ({"kernel": {fused: {"failed": "RuntimeError"}, "plain, a case": {"forward": [1.0]}}}, False),
+        ({"kernel": {}}, False),  # it was killed before anything was found
+        ({"kernel": {fused: {"values": 0.0}, "fused, a case": {"failed": "RuntimeError"}}}, True),
+    ]
+    for before, used in earlier:
+        found: dict[str, Any] = {}
+        work = Work(torch.device("cuda"), tmp_path, earlier=before, add=found.__setitem__)
+        usable: list[bool] = []
+        gpu_run.with_a_kernel_that_works(
+            lambda each, seen=usable: seen.append(fused_resampling.usable(each.device)), work
+        )
+        assert usable == [used]
+        assert (told in found) is not used
+
+
+def test_a_part_does_not_count_as_earlier_than_itself(tmp_path: Path) -> None:
+    def part(work: Work) -> None:
+        work.add("earlier", list(work.earlier))
+
+    chosen = [Part("machine", 5, part), Part("kernel", 5, part)]
+    outcomes = gpu_run.measure(Work(torch.device("cpu"), tmp_path), chosen, 60, tmp_path / "out.json")
+    assert [outcome.found["earlier"] for outcome in outcomes.values()] == [[], ["machine"]]
+
+
+@pytest.mark.parametrize(("folder", "out"), [("nowhere", "out.json"), ("carried", "nowhere/out.json")])
+def test_folders_that_are_not_there_are_named_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: str, out: str
+) -> None:
+    (tmp_path / "carried").mkdir()
+    monkeypatch.setattr("sys.argv", ["gpu", "run", str(tmp_path / folder), "--out", str(tmp_path / out)])
+    with pytest.raises(SystemExit, match="2"):
+        gpu.parse()
+    assert "nowhere" in capsys.readouterr().err
 
 
 def test_all_parts_fit_the_time_and_need_different_names() -> None:

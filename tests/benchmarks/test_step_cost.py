@@ -23,7 +23,7 @@ def step_cost(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def test_ratios_are_taken_step_by_step_against_none_with_as_many_copies(step_cost: SimpleNamespace) -> None:
     def made_up(name: str, copies: int, steps: list[float], **parts: float) -> Any:
         watch = step_cost.Stopwatch(torch.device("cpu"))
-        names = ("augment", *step_cost.BOOKKEEPING)
+        names = (step_cost.IMAGES, *step_cost.BOOKKEEPING)
         watch.seconds = {"step": steps} | {part: [parts.get(part, 0.0)] for part in names}
         return step_cost.Contestant(name, copies, None, watch)
 

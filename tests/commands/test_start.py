@@ -1,11 +1,13 @@
 """The start of the program: nothing is imported that a command does not need, and Ctrl-C ends it quietly."""
 
 import inspect
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import typer
@@ -19,6 +21,31 @@ ImportedBy = Callable[..., tuple[list[int], set[str]]]
 HEAVY = {"torch", "numpy", "pandas", "scipy", "matplotlib", "seaborn"}
 GROUPS = (("new", "method"), ("check", "method"), ("data", "prepare"), ("data", "verify"))
 
+STOPPED_AT_IMPORTS = """
+import json, signal, sys
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
+from augbench.bench.commands.main import main
+
+with ended_by_ctrl_c():
+    ends_quietly = signal.getsignal(signal.SIGINT)
+
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name in heavy:
+            sys.exit("ends quietly" if signal.getsignal(signal.SIGINT) is ends_quietly else "is interrupted")
+
+commands, heavy, ends = json.loads(sys.argv[1]), set(sys.argv[2:]), []
+sys.meta_path.insert(0, Stop())
+for arguments in commands:
+    sys.argv = ["augbench", *arguments]
+    try:
+        main()
+        ends.append("imports nothing of the kind")
+    except SystemExit as end:
+        ends.append(end.code)
+print(json.dumps(ends))
+"""
+
 
 @pytest.mark.parametrize("seconds", [0.8, 1.1])
 def test_ctrl_c_while_libraries_are_imported_ends_quietly(seconds: float) -> None:
@@ -31,6 +58,22 @@ def test_ctrl_c_while_libraries_are_imported_ends_quietly(seconds: float) -> Non
         _, errors = process.communicate(timeout=60)
     assert process.returncode in (130, 0)
     assert errors == ""
+
+
+def test_what_takes_long_to_import_is_imported_where_ctrl_c_ends_quietly(tmp_path: Path) -> None:
+    runs, out = ("--from", tmp_path), ("--out", tmp_path)
+    commands = [
+        *(("demo",), ("plan", "demo"), ("run", "demo"), ("retry", "--all"), ("toy",), ("probe", tmp_path, *out)),
+        *(("list", "methods"), ("list", "datasets"), ("list", "networks"), ("list", "suites", "--json")),
+        *(("tables", *runs), ("figures", *runs, *out), ("report", *runs, *out), ("archive", *runs, *out)),
+        *(("tune", "scale", "--dataset", "mnist"), ("bound", tmp_path, "--lipschitz", "1", "--loss-range", "0", "1")),
+        *(("new", "method", "my-own"), ("check", "method", "scale"), ("data", "prepare"), ("data", "verify")),
+    ]
+    arguments = json.dumps([list(map(str, command)) for command in commands])
+    process = subprocess.run(
+        [sys.executable, "-c", STOPPED_AT_IMPORTS, arguments, *HEAVY], capture_output=True, text=True, check=True
+    )
+    assert dict(zip(commands, json.loads(process.stdout), strict=True)) == dict.fromkeys(commands, "ends quietly")
 
 
 def test_the_list_of_commands_says_what_their_docstrings_say() -> None:

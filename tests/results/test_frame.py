@@ -11,6 +11,7 @@ from augbench.bench.errors import UserError
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.spec import brief
+from augbench.results.figures.learned import learned_numbers
 from augbench.results.frame import load_runs
 from augbench.results.tables.cells import by_comparison, score_cells
 
@@ -203,11 +204,13 @@ def test_what_is_known_of_runs_is_worked_out_once_and_not_of_a_choice_of_them(
 
 
 def test_a_table_that_somebody_changes_is_theirs_alone(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("none")
+    write_run("scale", learned=[{"probability/rotation": 0.5}])
     runs = load_runs(tmp_path)
-    before, changed = runs.table(), runs.table()
-    changed["accuracy"] = 0.0
-    pd.testing.assert_frame_equal(runs.table(), before)
+    for make, column in ((runs.table, "accuracy"), (lambda: learned_numbers(runs), "drawn")):
+        before, changed = make(), make()
+        assert not (before[column] == 0).all()
+        changed[column] = 0.0
+        pd.testing.assert_frame_equal(make(), before)
 
 
 def test_cells_are_those_of_the_runs_that_are_asked_for(tmp_path: Path, write_run: WriteRun) -> None:
