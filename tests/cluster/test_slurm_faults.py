@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 RUNS = 40
 SECONDS_OF_FAULTS = 180.0
-SECONDS_TO_FINISH = 240.0
+SECONDS_TO_FINISH = 900.0  # ends as soon as all is done; a busy machine needs several times as long as a quiet one
 SEED = 20231205
 
 
