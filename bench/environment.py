@@ -62,6 +62,11 @@ def describe_device(device: "torch.device") -> str:
     return _cpu_name()
 
 
+def usable_cores() -> int:
+    """Count the cores that this process may use, which may be fewer than the machine's."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def given_command() -> str:
     """Return what a person typed to start this process or the one that started it, as it works on other machines."""
     program = Path(sys.argv[0]).name  # not where it is installed
@@ -90,7 +95,7 @@ def describe_environment(device: "torch.device") -> dict[str, Any]:
         "float32_convolutions": float32_convolutions(device),
         "resampling": fused_resampling.in_words(device),
         "threads": torch.get_num_threads(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": usable_cores(),
     }
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from augbench.bench.environment import usable_cores
 from augbench.bench.errors import UserError
 from augbench.bench.profile import RaySettings
 
@@ -109,7 +110,7 @@ def own_node(settings: RaySettings) -> Node:
 
 def allocated_cpus() -> int:
     """Cores that this process may use: those of its job or its affinity, which may be fewer than the machine's."""
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    own = usable_cores()
     of_job = os.environ.get("SLURM_CPUS_ON_NODE", "")
     return min(own, int(of_job)) if of_job.isdecimal() and int(of_job) > 0 else own
 

@@ -16,9 +16,6 @@ from augbench.bench import fused_resampling
 from augbench.bench.network import NetworkInput
 from augbench.bench.resampling import crop, normalised, resample_in_pieces, sampled, sampling_grid
 
-CONTINUOUS_BLOCKS = ("rotation", "x-scale", "y-scale", "x-shear")
-DISCRETE_BLOCKS = ("half-turn", "flip", "crop")
-
 
 @dataclass(frozen=True)
 class Block:
@@ -165,9 +162,8 @@ class Space:
     def matrices(self, draw: Draw) -> Tensor:
         """Affine maps g of the plane, crop included: g(x) = A·(x + t) with t the shift of the crop; (N, 2, 3)."""
         linear = torch.linalg.inv(self.inverse_matrices(draw))
-        shift = (
-            (self.padding - self.crop_offsets(draw).flip(1)).to(linear.dtype) * 2 / self.image_size
-        )  # x from columns, y from rows
+        offsets = self.crop_offsets(draw).flip(1)  # x from columns, y from rows
+        shift = (self.padding - offsets).to(linear.dtype) * 2 / self.image_size
         return torch.cat((linear, linear @ shift[:, :, None]), dim=2)
 
     def apply(

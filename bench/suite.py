@@ -61,9 +61,9 @@ class Comparison(_Strict):
     def _one_budget(self) -> "Comparison":
         if (self.budget is None) == (self.level is None):
             raise ValueError('needs either a table [comparisons.budget] or `level = "paper"`, and not both')
-        for name in self._of_budget:
-            if self.budget is not None:
-                raise ValueError(f"`{name}` belongs into [comparisons.budget] where there is one")
+        if self.budget is not None and self._of_budget:
+            name = next(iter(self._of_budget))
+            raise ValueError(f"`{name}` belongs into [comparisons.budget] where there is one")
         return self
 
     def specs(self, seed: int, protocol: Protocol, where: str) -> Iterator[RunSpec]:

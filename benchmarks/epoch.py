@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from augbench.bench.catalogues import networks
 from augbench.bench.dataset import ImageData
+from augbench.bench.protocol import Budget
 from augbench.bench.space import to_unit_interval
 from augbench.bench.stopping import StopRequested
 from augbench.bench.training import Trainer, network_optimizer
@@ -52,7 +53,7 @@ def measure(settings: Settings) -> list[Row]:
         case = f"{method}, {network}, {size}×{size}, batch {batch}"
         settings.progress(done, len(cases), case)
         data = made_up_data(batch * batches, 1, size)
-        trainer = new_run(method, network, data, settings.device, batch=batch, epochs=100_000)
+        trainer = new_run(method, network, data, settings.device, Budget(epochs=100_000, batch_size=batch))
         images = len(data.train) * trainer.method.copies
         rows += compare(SECTION, case, contestants(trainer, data), settings, images=images)
     return rows

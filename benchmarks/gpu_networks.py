@@ -13,11 +13,11 @@ from augbench.bench.acceleration import Acceleration
 from augbench.bench.budgets import budgets
 from augbench.bench.dataset import ImageData
 from augbench.bench.protocol import Budget
-from augbench.bench.spec import Component, RunSpec, method_component, network_component
-from augbench.bench.training import Trainer, build_network, new_trainer
+from augbench.bench.training import Trainer, build_network
 from benchmarks.gpu_kernel import PEAK
 from benchmarks.gpu_pack import read_digits, read_photographs
 from benchmarks.gpu_parts import Work, attempt
+from benchmarks.made_up import new_run
 from benchmarks.rows import Goal
 from benchmarks.timing import Contestant, device_clock, paired_ratio, spread, take_turns
 
@@ -70,29 +70,6 @@ def carried_images(work: Work, *, of_digits: bool) -> ImageData:
 def budget_of(name: str, data: str, acceleration: Acceleration, **changes: Any) -> Budget:
     """Return the paper's budget for a network and a data set, made faster and otherwise changed."""
     return budgets().paper(data, name).model_copy(update={"acceleration": acceleration, **changes})
-
-
-def new_run(method: str, network: str, data: ImageData, device: torch.device, budget: Budget, **own: Any) -> Trainer:
-    """Prepare a run at its first step, in training mode.
-
-    Args:
-        method: Registered method.
-        network: Registered network.
-        data: What is trained on.
-        device: Where everything is to live.
-        budget: Optimiser, batch and acceleration.
-        own: Hyperparameters of the method.
-    """
-    spec = RunSpec(
-        method=method_component(method, own, "the benchmark"),
-        dataset=Component(name="carried", version=1),
-        network=network_component(network),
-        budget=budget,
-        seed=0,
-    )
-    trainer = new_trainer(spec, data, device)
-    trainer.network.train()
-    return trainer
 
 
 def flops_of_a_step(network: str, data: ImageData) -> float:

@@ -19,9 +19,10 @@ from augbench.bench.probe import rotation_probe
 from augbench.bench.protocol import Budget
 from augbench.bench.stopping import StopRequested
 from augbench.bench.training import Trainer
-from benchmarks.gpu_networks import FAST, QUICK_NETWORK, budget_of, flops_of_a_step, new_run, peak_of
+from benchmarks.gpu_networks import FAST, QUICK_NETWORK, budget_of, flops_of_a_step, peak_of
 from benchmarks.gpu_pack import read_digits, read_photographs
 from benchmarks.gpu_parts import Work, attempt
+from benchmarks.made_up import new_run
 from benchmarks.rows import Goal
 
 QUICK_IMAGES = 32

@@ -27,8 +27,8 @@ from augbench.bench.dataset import ImageData, Split
 from augbench.bench.environment import code_state, describe_device
 from augbench.bench.files import write_json
 from augbench.bench.protocol import Budget
-from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
-from augbench.bench.training import new_trainer
+from benchmarks.machine import kernel_bytes
+from benchmarks.made_up import new_run
 
 STEPS = 10
 BATCH = 64
@@ -59,7 +59,7 @@ def worker(name: str, root: Path) -> None:
     source, options = dataset_and_options(name, {})
     shape = source.load(options, root).train.images.shape[1:]
     made_up = Split(torch.randint(256, (STEPS * BATCH, *shape), dtype=torch.uint8), torch.zeros(STEPS * BATCH).long())
-    _train(name, ImageData(made_up, made_up, 10, "made up"))
+    _train(ImageData(made_up, made_up, 10, "made up"))
     resident, private = _memory("status", "VmRSS"), _memory("smaps_rollup", "Private_Dirty")
     start = time.perf_counter()
     data = source.load(options, root)
@@ -68,29 +68,21 @@ def worker(name: str, root: Path) -> None:
     largest, loaded = _memory("status", "VmHWM"), _memory("smaps_rollup", "Private_Dirty")
     _say("loaded")
     sys.stdin.readline()
-    _train(name, data)
+    _train(data)
     trained = _memory("smaps_rollup", "Private_Dirty")
     images = data.train.images.nbytes / 1e6
     _say(json.dumps(asdict(Loaded(seconds, largest - resident, loaded - private, trained - private, images))))
 
 
-def _train(name: str, data: ImageData) -> None:
-    spec = RunSpec(
-        method=method_component("none", {}, "the measurement"),
-        dataset=dataset_component(name, {}, "the measurement"),
-        network=network_component("tiny"),
-        budget=Budget(epochs=1, batch_size=BATCH),
-        seed=0,
-    )
-    trainer = new_trainer(spec, data, torch.device("cpu"))
+def _train(data: ImageData) -> None:
+    trainer = new_run("none", "tiny", data, torch.device("cpu"), Budget(epochs=1, batch_size=BATCH))
     for batch in torch.arange(STEPS * BATCH).split(BATCH):
         trainer.train_step(batch)
 
 
 def _memory(file: str, key: str) -> float:
     """Megabytes that the kernel counts for this process."""
-    lines = Path("/proc/self", file).read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:")) * 1024 / 1e6
+    return kernel_bytes(Path("/proc/self", file), key) / 1e6
 
 
 def _say(line: str) -> None:

@@ -1,13 +1,12 @@
 """What numbers depend on besides the code: the machine and the versions of what is compared."""
 
-import os
 import platform
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from augbench.bench.environment import code_state, describe_device, package_version
+from augbench.bench.environment import code_state, describe_device, package_version, usable_cores
 
 PACKAGES = ("torch", "torchvision", "kornia", "triton", "numpy", "pillow")
 
@@ -17,7 +16,7 @@ def describe(device: torch.device) -> dict[str, Any]:
     found = {
         "device": describe_device(device),
         "processor": describe_device(torch.device("cpu")),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": usable_cores(),
         "threads": torch.get_num_threads(),
         "memory_bytes": _memory(),
         "platform": platform.platform(),
@@ -36,5 +35,10 @@ def _memory() -> int | None:
     information = Path("/proc/meminfo")
     if not information.exists():
         return None
-    line = next(line for line in information.read_text().splitlines() if line.startswith("MemTotal:"))
-    return int(line.split()[1]) * 1024
+    return kernel_bytes(information, "MemTotal")
+
+
+def kernel_bytes(file: Path, key: str) -> int:
+    """Read a number of bytes from a file of `/proc` that has lines such as `VmRSS: 12 kB`."""
+    lines = file.read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:")) * 1024

@@ -1,5 +1,7 @@
 """Made-up images and runs on them: what a step costs does not depend on what is in an image."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -23,25 +25,22 @@ def made_up_data(count: int, channels: int, size: int) -> ImageData:
     return ImageData(split, split, CLASSES, "made up")
 
 
-def new_run(
-    method: str, network: str, data: ImageData, device: torch.device, *, batch: int, copies: int = 1, epochs: int = 100
-) -> Trainer:
-    """Prepare a run at its first step.
+def new_run(method: str, network: str, data: ImageData, device: torch.device, budget: Budget, **own: Any) -> Trainer:
+    """Prepare a run at its first step, in training mode.
 
     Args:
-        method: Registered method, with its default hyperparameters.
+        method: Registered method.
         network: Registered network.
-        data: Its data.
+        data: What is trained on.
         device: Where everything is to live.
-        batch: Images in a batch, copies not counted.
-        copies: Copies of each image, for methods with no number of their own.
-        epochs: Length of the run.
+        budget: Optimiser, batch and acceleration.
+        own: Hyperparameters of the method.
     """
     spec = RunSpec(
-        method=method_component(method, {}, "the benchmark"),
-        dataset=Component(name="made up", version=1),
+        method=method_component(method, own, "the benchmark"),
+        dataset=Component(name="given", version=1),
         network=network_component(network),
-        budget=Budget(epochs=epochs, batch_size=batch, baseline_copies=copies),
+        budget=budget,
         seed=0,
     )
     trainer = new_trainer(spec, data, device)

@@ -16,6 +16,8 @@ from pathlib import Path
 import torch
 
 from augbench.bench.allocator import keep_freed_memory
+from augbench.bench.protocol import Budget
+from benchmarks.machine import kernel_bytes
 from benchmarks.made_up import made_up_data, new_run
 from benchmarks.rows import Row, Settings
 from benchmarks.timing import paired_ratio
@@ -89,12 +91,12 @@ def measured_apart(method: str, case: Case, settings: Settings) -> float:
 def peak(method: str, case: Case, device: torch.device) -> int:
     """Take a few steps and return the bytes that were needed at most."""
     data = made_up_data(case.images, case.channels, case.size)
-    copies = new_run(method, "tiny", data, torch.device("cpu"), batch=1).method.copies
+    copies = new_run(method, "tiny", data, torch.device("cpu"), Budget(epochs=100, batch_size=1)).method.copies
     before = _resident("VmRSS")
     if device.type == "cpu":
         Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins anew
     batch = case.images // copies
-    trainer = new_run(method, case.network, data, device, batch=batch)
+    trainer = new_run(method, case.network, data, device, Budget(epochs=100, batch_size=batch))
     for _ in range(STEPS):
         trainer.train_step(torch.arange(batch, device=device))
     if device.type == "cuda":
@@ -103,8 +105,7 @@ def peak(method: str, case: Case, device: torch.device) -> int:
 
 
 def _resident(key: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:")) * 1024
+    return kernel_bytes(Path("/proc/self/status"), key)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from functools import partial
 
 import torch
 
+from augbench.bench.protocol import Budget
 from benchmarks.made_up import made_up_data, new_run
 from benchmarks.rows import Entry, Goal, Row, Settings, compare
 
@@ -25,10 +26,11 @@ def measure(settings: Settings) -> list[Row]:
     rows = []
     for done, (network, size, batch) in enumerate(cases):
         data = made_up_data(batch, 1, size)
-        run = partial(new_run, network=network, data=data, device=settings.device, batch=batch)
-        scale = run("scale")
+        budget = Budget(epochs=100, batch_size=batch)
+        scale = new_run("scale", network, data, settings.device, budget)
         copies = scale.method.copies
-        plain = run("none", copies=copies)
+        budget = budget.model_copy(update={"baseline_copies": copies})
+        plain = new_run(PLAIN, network, data, settings.device, budget)
         case = f"{network}, {size}×{size}, {copies} copies of {batch}"
         settings.progress(done, len(cases), case)
         indices = torch.arange(batch, device=settings.device)

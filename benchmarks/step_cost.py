@@ -28,9 +28,11 @@ from augbench.bench.dataset import ImageData
 from augbench.bench.environment import choose_device, code_state, describe_device
 from augbench.bench.files import write_json
 from augbench.bench.protocol import Budget
-from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
-from augbench.bench.training import Trainer, new_trainer
+from augbench.bench.spec import dataset_component
+from augbench.bench.training import Trainer
 from augbench.bench.worker import load_dataset
+from benchmarks.made_up import new_run
+from benchmarks.timing import paired_ratio
 
 WARM_UP = 3
 IMAGES = "augment_indexed"  # what the training loop calls for them
@@ -98,16 +100,9 @@ class Contestant:
 
 def contestant(name: str, copies: int, data: ImageData, options: argparse.Namespace) -> Contestant:
     """Prepare a learner; methods with no number of copies of their own get `copies`."""
-    spec = RunSpec(
-        method=method_component(name, {}, "the benchmark"),
-        dataset=dataset_component("mnist5k", {"size": options.size}, "the benchmark"),
-        network=network_component(options.network),
-        budget=Budget(epochs=10, batch_size=options.batch, baseline_copies=copies),
-        seed=0,
-    )
     device = choose_device(options.device)
-    trainer = new_trainer(spec, data, device)
-    trainer.network.train()
+    budget = Budget(epochs=10, batch_size=options.batch, baseline_copies=copies)
+    trainer = new_run(name, options.network, data, device, budget)
     return Contestant(name, trainer.method.copies, trainer, Stopwatch(device))
 
 
@@ -133,16 +128,16 @@ def summarise(contestants: Sequence[Contestant], steps_per_epoch: int) -> list[d
         per_epoch = sum(_milliseconds(each, part) for part in ("start_epoch", "after_epoch", "learned"))
         step = _milliseconds(each, "step")
         bookkeeping = per_step + per_epoch / steps_per_epoch
-        pairs = zip(each.watch.seconds["step"], _plain(contestants, each.copies).watch.seconds["step"], strict=True)
-        ratios = sorted(own / other for own, other in pairs)
+        plain_step = _plain(contestants, each.copies).watch.seconds["step"]
+        ratio = paired_ratio(each.watch.seconds["step"], plain_step)
         rows.append(
             {
                 "method": each.name,
                 "copies": each.copies,
                 "step_ms": step,
                 "plain_step_ms": plain[each.copies],
-                "ratio": statistics.median(ratios),
-                "ratio_quartiles": [ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]],
+                "ratio": ratio.median,
+                "ratio_quartiles": [ratio.lower, ratio.upper],
                 "augment_ms": _milliseconds(each, IMAGES),
                 "bookkeeping_ms": bookkeeping,
                 "bookkeeping_share": bookkeeping / step,

@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
 from augbench.bench.commands.plain import duration, in_one_line, safe
 from augbench.bench.errors import UserError
@@ -66,7 +67,7 @@ def watch(
         overview = _watch_screen(survey, every, console) if console.is_terminal else _watch_lines(survey, every)
     except KeyboardInterrupt:
         typer.echo(f"Stopped watching; the runs go on. `augbench cancel --all{where(out)}` stops them.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     _say_how_it_ended(overview)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out
 from augbench.bench.commands.plain import safe
 from augbench.bench.errors import UserError
@@ -75,7 +76,7 @@ def logs(
             known = states.now(root).of(folder)
             shown += _show_more(tails)
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     _say_state(folder, known, shown)
 
 

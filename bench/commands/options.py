@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.environment import available_devices
+from augbench.bench.environment import available_devices, usable_cores
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Order
 from augbench.bench.placement import Placement
@@ -100,7 +100,7 @@ def placement(profile: Profile, workers: int | None, device: str | None, data: P
     if workers is not None and workers < 1:
         raise UserError(f"--workers must be at least 1, not {workers}.")
     devices = available_devices(device)
-    most = _cores() // threads if devices == ["cpu"] else len(devices)
+    most = usable_cores() // threads if devices == ["cpu"] else len(devices)
     count = workers or max(1, min(most, MOST_DEFAULT_WORKERS, _fitting_memory()))
     return Placement(device, count, threads, data_folder(data))
 
@@ -124,9 +124,3 @@ def data_folder(data: Path) -> Path:
 def _fitting_memory() -> int:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return int(memory / MEMORY_OF_A_WORKER)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from augbench.bench.changed_plugins import changed_plugins
+from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import where
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.environment import choose_device, describe_device
@@ -72,7 +73,7 @@ def place(runs: Sequence[PlannedRun], order: Order, *, title: str, of: int, yes:
             launch(runs, order, launcher, progress.show)
     except KeyboardInterrupt:
         typer.echo(_after_interrupt(launcher))
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _after_interrupt(launcher: Launcher) -> str:

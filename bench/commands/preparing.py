@@ -14,6 +14,7 @@ from rich.table import Table
 
 from augbench.bench.array_folder import DamagedDataError, check_arrays, read_manifest
 from augbench.bench.catalogues import dataset_and_options, datasets
+from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import data_folder
 from augbench.bench.dataset import DatasetOptions, DatasetSource
 from augbench.bench.downloads import Listener, Published, disk_errors, megabytes
@@ -48,7 +49,7 @@ def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Pat
             _prepare(list(sources.values()), Supply(data_folder(data), given, offline, listener), console)
     except KeyboardInterrupt:
         console.print("Stopped. The same command goes on from here.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _prepare(sources: list[DatasetSource], supply: Supply, console: Console) -> None:

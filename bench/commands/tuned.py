@@ -11,6 +11,7 @@ from rich.table import Table
 
 from augbench.bench import ray_cluster
 from augbench.bench.budgets import LevelName, level_named
+from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import make_order
 from augbench.bench.commands.placing import confirm, stopped_by_signals
 from augbench.bench.commands.progress import launch_progress
@@ -110,7 +111,7 @@ def _drive(tuning: Tuning, order: Order, *, retry_failed: bool) -> list[Outcome]
             return drive(tuning, order, progress.show, retry_failed=retry_failed)
     except KeyboardInterrupt:
         typer.echo("Stopped; every run is saved. The same command goes on from here.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _table(tuning: Tuning, outcomes: Sequence[Outcome]) -> Table:

@@ -25,7 +25,7 @@ from augbench.bench.law import (
     recovery_error,
     wasserstein,
 )
-from augbench.bench.space import CONTINUOUS_BLOCKS, DISCRETE_BLOCKS, Space, shared_space
+from augbench.bench.space import Space, shared_space
 
 Array = NDArray[np.float64]
 SPACE = shared_space(28)
@@ -189,11 +189,14 @@ def test_the_constant_on_the_circle_is_the_best_one() -> None:
 def drawn(
     probabilities: dict[str, float], ranges: dict[str, float], seed: int = 0, space: Space = SPACE
 ) -> torch.Tensor:
-    names = (*CONTINUOUS_BLOCKS, *DISCRETE_BLOCKS)
-    law = torch.tensor([probabilities.get(name, 0.0) for name in names])
-    extents = torch.tensor([ranges.get(name, 0.0) for name in CONTINUOUS_BLOCKS])
+    law = torch.tensor([probabilities.get(block.name, 0.0) for block in space.blocks])
+    extents = torch.tensor([ranges.get(name, 0.0) for name in continuous_blocks(space)])
     draw = space.sample(RECOVERY_DRAWS, law, extents, torch.Generator().manual_seed(seed))
     return space.matrices(draw)
+
+
+def continuous_blocks(space: Space) -> tuple[str, ...]:
+    return tuple(block.name for block in space.blocks if block.maximum is not None)
 
 
 def identities() -> torch.Tensor:
@@ -201,7 +204,7 @@ def identities() -> torch.Tensor:
 
 
 def test_the_law_names_the_blocks_of_the_space_in_their_order() -> None:
-    assert module.CONTINUOUS_BLOCKS == CONTINUOUS_BLOCKS
+    assert module.CONTINUOUS_BLOCKS == continuous_blocks(SPACE)
 
 
 EVERYTHING = PlantedLaw(

@@ -12,10 +12,10 @@ from augbench.bench.errors import UserError
 from augbench.bench.protocol import Budget
 from augbench.bench.stopping import StopRequested
 from benchmarks import gpu_runs
-from benchmarks.gpu_networks import FAST, VARIANTS, budget_of, flops_of_a_step, new_run, peak_of, steps
+from benchmarks.gpu_networks import FAST, VARIANTS, budget_of, flops_of_a_step, peak_of, steps
 from benchmarks.gpu_parts import Work, attempt
 from benchmarks.gpu_runs import OF_A_RUN, Watch, refusing_to_wait, train
-from benchmarks.made_up import made_up_data
+from benchmarks.made_up import made_up_data, new_run
 
 CPU = torch.device("cpu")
 WORK = Work(CPU, Path(), quick=True)

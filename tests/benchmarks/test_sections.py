@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 from torch.nn import functional as F
 
+from augbench.bench.protocol import Budget
 from augbench.bench.space import to_unit_interval
 from benchmarks import epoch, machine, memory, overhead, step
 from benchmarks.__main__ import main
@@ -98,7 +99,7 @@ def test_both_sides_of_a_step_have_equally_many_images(monkeypatch: pytest.Monke
 
 def test_an_epoch_is_an_epoch_again_and_again() -> None:
     data = made_up_data(20, 1, 14)
-    trainer = new_run("scale", "tiny", data, CPU, batch=8)
+    trainer = new_run("scale", "tiny", data, CPU, Budget(epochs=100, batch_size=8))
     for number in (1, 2):
         epoch.one_epoch(trainer)
         assert trainer.step == number * 3
@@ -107,7 +108,7 @@ def test_an_epoch_is_an_epoch_again_and_again() -> None:
 
 def test_the_bare_network_gets_what_the_network_of_an_epoch_gets() -> None:
     data = made_up_data(20, 1, 14)
-    trainer = new_run("none", "tiny", data, CPU, batch=8, copies=2)
+    trainer = new_run("none", "tiny", data, CPU, Budget(epochs=100, batch_size=8, baseline_copies=2))
     bare = epoch.bare_network(trainer, data, with_optimizer=False)
     assert [len(images) for images, _ in bare.batches] == [16, 16, 8]
     whole = trainer.network
