@@ -251,7 +251,7 @@ def _evaluation_seconds(trainer: Trainer, now: Clock) -> float:
         return taken / images
 
     def turned(split: Split) -> None:
-        accuracies(network, split, ROTATION, [45.0])
+        accuracies(network, split, ROTATION, [45.0], side=trainer.data.image_size)
 
     plain = per_image(test, lambda split: predict(network, split.images))
     passes = 1 + (trainer.spec.budget.epochs if protocol.evaluated_on == "validation" else 0)
@@ -260,7 +260,7 @@ def _evaluation_seconds(trainer: Trainer, now: Clock) -> float:
     if policy is not None and draws:
         drawn = per_image(test, lambda split: predict_with_draws(network, split.images, policy, (1,), source))
         seconds += draws * drawn * len(test)
-    if protocol.probe_angles:
+    if protocol.probed_angles:
         probed = trainer.data.probe_images
-        seconds += protocol.probe_angles * per_image(probed, turned) * len(probed)
+        seconds += protocol.probed_angles * per_image(probed, turned) * len(probed)
     return seconds

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from augbench.bench.law import PlantedLaw
 from augbench.bench.source_files import Supply
+from augbench.bench.space import IMAGES_AT_A_TIME
 
-IMAGES_AT_A_TIME = 5000
 VALIDATION_SHARE = 0.2
 VALIDATION_SEED = 0
 
@@ -55,8 +55,8 @@ class ImageData:
         planted: Law of the transforms that every image went through once, where it is known.
         held_out: Which training images the publishers of the data set hold out for validation, where they say so;
             (N,) bool.
-        upright_test: The test images as they were before the data set turned or otherwise transformed each of them,
-            where it did.
+        upright_test: The test images as they were before the data set turned, shrank or otherwise transformed each of
+            them, where it did. Their side is a multiple of `image_size`.
     """
 
     train: Split
@@ -69,10 +69,11 @@ class ImageData:
 
     @property
     def probe_images(self) -> Split:
-        """Test images for probes, which transform all of them alike.
+        """Test images for probes, which transform all of them alike and then shrink them to `image_size`.
 
         Images that were turned by every angle before look the same after one more turn, so that no network would seem
-        to mind: those from before are taken.
+        to mind; and images that were shrunk before are blurred by a turn as none of a turned data set is. So those from
+        before are taken.
         """
         return self.test if self.upright_test is None else self.upright_test
 

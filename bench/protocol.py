@@ -39,6 +39,11 @@ class Protocol(BaseModel):
             raise ValueError("must rise from at least 1 to at most 1024")
         return counts
 
+    @property
+    def probed_angles(self) -> int:
+        """Angles of the rotation probe; none on validation images, which nobody has as they were before."""
+        return self.probe_angles if self.evaluated_on == "test" else 0
+
     def space(self, image_size: int) -> "Space":
         """Build the shared space at an image size."""
         from augbench.bench.space import Space, shared_space  # here, since whoever reads records needs no torch

@@ -11,10 +11,13 @@ from functools import cache
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from augbench.bench import fused_resampling
 from augbench.bench.network import NetworkInput
 from augbench.bench.resampling import crop, normalised, resample_in_pieces, sampled, sampling_grid
+
+IMAGES_AT_A_TIME = 5000  # that are transformed as a whole, which bounds the memory
 
 
 @dataclass(frozen=True)
@@ -228,6 +231,37 @@ def resample(images: Tensor, inverse_matrices: Tensor) -> Tensor:
         (N, C, H, W); differentiable in both arguments.
     """
     return sampled(images, sampling_grid(inverse_matrices, *images.shape[2:]))
+
+
+def transform_and_shrink(images: Tensor, inverse_matrices: Tensor, side: int) -> Tensor:
+    """Transform images as a data set does that has been turned: at their full size, and averaged down after that.
+
+    Data sets that turn, scale or shear their images and probes that do so with test images both go through here. In the
+    other order the transform would blur the small image, which no image of such a data set is.
+
+    Args:
+        images: uint8; (N, C, S, S).
+        inverse_matrices: From output to input coordinates; (N, 2, 2).
+        side: Side of the images that are returned, in pixels; a divisor of S.
+
+    Returns:
+        Rounded to whole grey levels after each of the two steps; uint8; (N, C, side, side).
+    """
+    chunks = zip(images.split(IMAGES_AT_A_TIME), inverse_matrices.split(IMAGES_AT_A_TIME), strict=True)
+    return torch.cat([shrink(_to_levels(resample(to_unit_interval(some), inverse)), side) for some, inverse in chunks])
+
+
+def _to_levels(images: Tensor) -> Tensor:
+    return (images * 255).round().to(torch.uint8)
+
+
+def shrink(images: Tensor, side: int) -> Tensor:
+    """Average uint8 images (N, C, S, S) down to `side` pixels, a divisor of S; uint8."""
+    factor = images.shape[-1] // side
+    if factor == 1:
+        return images
+    chunks = images.split(IMAGES_AT_A_TIME)
+    return torch.cat([F.avg_pool2d(chunk.float(), factor).round().to(torch.uint8) for chunk in chunks])
 
 
 @cache

@@ -251,7 +251,8 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     check = execution.stop.check
     policy = trainer.method.test_policy()
     predictions = evaluate(trainer.network, policy, test, spec.protocol, spec.seed, cost, check)
-    probe = rotation_probe(trainer.network, trainer.data.probe_images, spec.protocol.probe_angles, cost, check)
+    probed, side = trainer.data.probe_images, trainer.data.image_size
+    probe = rotation_probe(trainer.network, probed, spec.protocol.probed_angles, cost, check, side)
     result = {
         "identity": spec.identity,
         "metrics": summarise(predictions, spec.protocol.calibration_bins),

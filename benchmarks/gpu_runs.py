@@ -165,7 +165,8 @@ def _evaluation(trainer: Trainer) -> dict[str, Any]:
     """Evaluate as a run does in the end; accuracies by number of test-time draws."""
     spec, test, cost = trainer.spec, trainer.data.test, trainer.cost
     predictions = evaluate(trainer.network, trainer.method.test_policy(), test, spec.protocol, spec.seed, cost)
-    rotation_probe(trainer.network, trainer.data.probe_images, spec.protocol.probe_angles, cost)
+    probed, side = trainer.data.probe_images, trainer.data.image_size
+    rotation_probe(trainer.network, probed, spec.protocol.probe_angles, cost, side=side)
     metrics = summarise(predictions, spec.protocol.calibration_bins)
     accuracies = {draws: values["accuracy"]["mean"] for draws, values in metrics.items()}
     return {"accuracy": accuracies, "seconds": _clock(trainer, "evaluation")}

@@ -9,11 +9,10 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional as F
 
-from augbench.bench.dataset import IMAGES_AT_A_TIME, DatasetOptions, ImageData, Split
+from augbench.bench.dataset import DatasetOptions, ImageData, Split
 from augbench.bench.prepared import PreparedOptions, PreparedSource
-from augbench.bench.space import resample, to_unit_interval
+from augbench.bench.space import shrink, transform_and_shrink
 
 ROTATION_SEED = 20230804
 
@@ -34,16 +33,16 @@ class PreparedDigits(PreparedSource):
     options_type = PreparedDigitOptions
 
     def apply(self, options: DatasetOptions, data: ImageData) -> ImageData:
-        """Choose training images and shrink all."""
+        """Choose training images and shrink all but the test images that probes transform."""
         data = super().apply(options, data)
         size = PreparedDigitOptions.model_validate(options.model_dump()).size
-        train, test = (_shrunk(split, size) for split in (data.train, data.test))
-        upright = None if data.upright_test is None else _shrunk(data.upright_test, size)
-        return replace(data, train=train, test=test, upright_test=upright)
+        return data if size == data.image_size else shrunk(data, size)
 
 
-def _shrunk(split: Split, size: int) -> Split:
-    return Split(shrink(split.images, size), split.labels)
+def shrunk(data: ImageData, size: int) -> ImageData:
+    """Average all images down to `size` pixels; probes get the test images from before."""
+    train, test = (Split(shrink(split.images, size), split.labels) for split in (data.train, data.test))
+    return replace(data, train=train, test=test, upright_test=data.probe_images)
 
 
 def rotation_angles(count: int) -> NDArray[np.float64]:
@@ -52,21 +51,8 @@ def rotation_angles(count: int) -> NDArray[np.float64]:
 
 
 def turn(images: Tensor, angles: NDArray[np.float64]) -> Tensor:
-    """Rotate uint8 images (N, C, H, W) by angles (N,), bilinear, black fill; uint8."""
-    chunks = zip(images.split(IMAGES_AT_A_TIME), torch.from_numpy(angles).split(IMAGES_AT_A_TIME), strict=True)
-    return torch.cat([_turn(chunk, angle) for chunk, angle in chunks])
-
-
-def _turn(images: Tensor, angle: Tensor) -> Tensor:
+    """Rotate uint8 images (N, C, S, S) by angles (N,), bilinear, black fill; uint8."""
+    angle = torch.from_numpy(angles)
     cosine, sine = angle.cos(), angle.sin()
     inverse = torch.stack((torch.stack((cosine, sine), 1), torch.stack((-sine, cosine), 1)), 1)
-    return (resample(to_unit_interval(images), inverse.float()) * 255).round().to(torch.uint8)
-
-
-def shrink(images: Tensor, size: int) -> Tensor:
-    """Average uint8 images (N, C, H, W) down to `size`, a divisor of H; uint8."""
-    factor = images.shape[-1] // size
-    if factor == 1:
-        return images
-    chunks = images.split(IMAGES_AT_A_TIME)
-    return torch.cat([F.avg_pool2d(chunk.float(), factor).round().to(torch.uint8) for chunk in chunks])
+    return transform_and_shrink(images, inverse.float(), images.shape[-1])

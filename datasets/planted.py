@@ -8,19 +8,16 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from pydantic import Field, ValidationInfo, field_validator
-from torch import Tensor
 
 from augbench.bench.catalogues import dataset_and_options, datasets
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.law import PlantedLaw
 from augbench.bench.registry import register
-from augbench.bench.space import Draw, Space, resample, shared_space, to_unit_interval
+from augbench.bench.space import Draw, Space, shared_space, shrink, transform_and_shrink
 from augbench.bench.spec import Component, canonical_json, dataset_component
-from augbench.datasets.digits import shrink
 
 PLANTING_SEED = 20250321
-CHUNK = 5000  # images transformed at a time, which bounds the memory
 
 
 class PlantedOptions(PlantedLaw, DatasetOptions):
@@ -94,7 +91,7 @@ class Planted(DatasetSource):
         random = np.random.RandomState(PLANTING_SEED)  # the one NumPy generator whose stream is frozen
         train, test = (_plant(split, law, random, options.shrink) for split in (data.train, data.test))
         before = data.probe_images
-        upright = Split(shrink(before.images, data.image_size // options.shrink), before.labels)
+        upright = Split(shrink(before.images, data.image_size), before.labels)  # the size at which it is planted
         provenance = f"{data.provenance}; planted: {law.label}"
         return replace(data, train=train, test=test, provenance=provenance, planted=law, upright_test=upright)
 
@@ -131,8 +128,8 @@ def _planted(options: DatasetOptions) -> PlantedOptions:
 
 def _plant(split: Split, law: PlantedLaw, random: np.random.RandomState, factor: int) -> Split:
     space = shared_space(split.images.shape[-1])
-    transformed = transform(split.images, draw(len(split), law, space, random), space)
-    return Split(shrink(transformed, space.image_size // factor), split.labels)
+    inverse = space.inverse_matrices(draw(len(split), law, space, random)).float()
+    return Split(transform_and_shrink(split.images, inverse, space.image_size // factor), split.labels)
 
 
 def draw(count: int, law: PlantedLaw, space: Space, random: np.random.RandomState) -> Draw:
@@ -154,11 +151,3 @@ def draw(count: int, law: PlantedLaw, space: Space, random: np.random.RandomStat
         flip=always,
         offsets=torch.full((count, 2), space.padding),
     )
-
-
-def transform(images: Tensor, draw: Draw, space: Space) -> Tensor:
-    """Transform uint8 images (N, C, H, W) by one draw each and round to whole grey levels; uint8."""
-    inverse = space.inverse_matrices(draw).float()
-    chunks = zip(images.split(CHUNK), inverse.split(CHUNK), strict=True)
-    floats = (resample(to_unit_interval(chunk), matrices) for chunk, matrices in chunks)
-    return torch.cat([(chunk * 255).round().to(torch.uint8) for chunk in floats])

@@ -22,7 +22,7 @@ from augbench.results.records.cache import OutcomesCache
 from augbench.results.records.collecting import Collected, collect
 from augbench.results.records.labels import RunLabels, label_runs, method_rank
 from augbench.results.records.outcomes import Outcomes
-from augbench.results.records.problems import Problem, warnings
+from augbench.results.records.problems import Problem, blurred_probes, warnings
 from augbench.results.records.record import Record
 from augbench.results.records.rows import KEYS
 
@@ -59,7 +59,8 @@ class Runs:
         scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
         learned: Finished runs × `quantity`: `value` at the end of training and at its `start`, NaN where that is not
             known.
-        probe: Finished runs × `degrees`: `accuracy` in [0, 1] on test images turned by so much.
+        probe: Finished runs × `degrees`: `accuracy` in [0, 1] on test images turned by so much. Without the probes of
+            earlier versions that turned images which the data set had shrunk.
         recovery: Finished runs on planted data × `coordinate`: `distance` of the learned law from the planted one,
             and `planted`, whether the law changes the coordinate.
         problems: What was left out, and why.
@@ -145,7 +146,8 @@ class Runs:
 
     def warnings(self) -> list[str]:
         """Say in sentences what is unfinished, left out, or of several versions."""
-        return warnings(self.runs, self.problems)
+        blurred = sum(record.has_blurred_probe for record in self._chosen_records())
+        return [*warnings(self.runs, self.problems), *blurred_probes(blurred)]
 
     def finished(self) -> pd.DataFrame:
         """Rows of `runs` that are done.

@@ -15,6 +15,7 @@ from augbench.bench.files import make_folder, write_text
 from augbench.bench.probe import PolicyDraws, accuracies
 from augbench.bench.probe_kinds import KINDS, ProbeKind
 from augbench.bench.run_folder import RunFolder, RunState, is_run_folder, run_folders
+from augbench.bench.space import shrink
 from augbench.bench.spec import Component, RunSpec, canonical_json, dataset_component
 from augbench.bench.trained import TrainedNetwork, finished_spec, load_network
 from augbench.bench.worker import load_dataset
@@ -26,7 +27,7 @@ from augbench.results.records.labels import RunLabels, label_runs, method_rank, 
 COLUMNS = (*KEYS, "dataset", "test_dataset", "kind", "value", "draws", "accuracy", "test_images")
 """Columns of the frame and of its CSV files: `accuracy` in [0, 1] at `value`, averaged over `draws` test-time draws,
 on the test images of `test_dataset`, which is `untransformed …` where they are those from before the data set
-transformed them; `dataset` is what the run was trained on."""
+turned or otherwise transformed them; `dataset` is what the run was trained on."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ def probe_runs(
         draws: Test-time draws from a run's own policy; 0 for none. Methods without a policy have none.
         data_root: Folder of downloaded data sets.
         device: Where to compute.
-        on: Name of the data set whose test images are transformed, as they are; None for each run's own, as they were
-            before their data set turned or otherwise transformed each of them.
+        on: Name of the data set whose test images are transformed; None for each run's own. Either are taken as they
+            were before their data set turned, shrank or otherwise transformed each of them.
         after_each: Called after each value of each run.
 
     Returns:
@@ -134,13 +135,16 @@ def probe_runs(
     rows: list[dict[str, Any]] = []
     for run in runs:
         trained = load_network(run.folder, data_root, device, load)
-        test_dataset, test = _own_images(run, trained.data)
+        test_dataset, test = _probed(run.labels.dataset, trained.data)
         if on is not None:
             other = _other_dataset(run.spec.dataset, on)
-            test_dataset, test = other.label, _fitting(run, trained.data, other, load_other(other, data_root))
+            data = load_other(other, data_root)
+            _check_fit(run, trained.data, other, data)
+            test_dataset, test = _probed(other.label, data)
         policy_draws = _policy_draws(trained, draws)
         for name, asked in values.items():
-            found = accuracies(trained.network, test, KINDS[name], asked, policy_draws, after_each)
+            side = trained.data.image_size
+            found = accuracies(trained.network, test, KINDS[name], asked, policy_draws, after_each, side)
             count = policy_draws.count if policy_draws else 0
             common = _keys(run) | {"test_dataset": test_dataset, "kind": name, "draws": count, "test_images": len(test)}
             rows += [
@@ -149,10 +153,11 @@ def probe_runs(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _own_images(run: FinishedRun, data: ImageData) -> tuple[str, Split]:
-    """Name and images of the test images that a run is probed on where no others are asked for."""
-    name = run.labels.dataset
-    return name if data.upright_test is None else f"untransformed {name}", data.probe_images
+def _probed(name: str, data: ImageData) -> tuple[str, Split]:
+    """Name and images of the test images of a data set that runs are probed on."""
+    probed = data.probe_images
+    only_shrunk = torch.equal(shrink(probed.images, data.image_size), data.test.images)
+    return name if only_shrunk else f"untransformed {name}", probed
 
 
 def _other_dataset(own: Component, name: str) -> Component:
@@ -161,8 +166,8 @@ def _other_dataset(own: Component, name: str) -> Component:
     return dataset_component(name, {key: own.all_settings[key] for key in own.all_settings if key in known}, "--on")
 
 
-def _fitting(run: FinishedRun, own: ImageData, other: Component, data: ImageData) -> Split:
-    """Test images of another data set, which have to be of the kind that a run's network takes."""
+def _check_fit(run: FinishedRun, own: ImageData, other: Component, data: ImageData) -> None:
+    """Make sure that images of another data set are of the kind that a run's network takes."""
     wanted, found = (
         f"{one.channels} × {one.image_size} × {one.image_size} values and {one.classes} classes" for one in (own, data)
     )
@@ -171,7 +176,6 @@ def _fitting(run: FinishedRun, own: ImageData, other: Component, data: ImageData
             f"The network in {run.folder.path} is for images of {wanted}; those of {other.label} have {found}. Choose "
             "another data set with --on, or leave it out, and give only runs that fit."
         )
-    return data.test
 
 
 def _policy_draws(trained: TrainedNetwork, draws: int) -> PolicyDraws | None:

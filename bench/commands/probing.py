@@ -45,8 +45,8 @@ def probe(
     on: Annotated[
         str | None,
         typer.Option(
-            help="Data set whose test images are transformed. Default: each run's own, as they were before a data set "
-            "such as rotmnist turned them."
+            help="Data set whose test images are transformed. Default: each run's own. Either are taken as they were "
+            "before a data set such as rotmnist turned them."
         ),
     ] = None,
     data: Data = DEFAULT_DATA,

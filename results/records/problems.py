@@ -88,6 +88,16 @@ def left_out(problems: Sequence[Problem]) -> Iterator[str]:
         yield f"{counted(trials, 'trial')} of a tuning {verb} left out: {they} evaluated on validation images."
 
 
+def blurred_probes(count: int) -> Iterator[str]:
+    """Say that rotation probes were left out, since they were measured on images that were shrunk and then turned."""
+    if count:
+        yield (
+            f"{counted(count, 'rotation probe')} of an earlier version {'is' if count == 1 else 'are'} left out: "
+            "images were shrunk before they were turned, so that the turn blurred them and cost accuracy. "
+            "`augbench probe` measures run folders anew."
+        )
+
+
 def _code(finished: pd.DataFrame) -> Iterator[str]:
     versions = [str(commit)[:10] if pd.notna(commit) else "not known" for commit in finished["commit"]]
     if len(set(versions)) > 1:

@@ -158,9 +158,7 @@ def learned(record: Record) -> Iterator[Row]:
 
 def probe(record: Record) -> Iterator[Row]:
     """Degrees and accuracy."""
-    if record.result:
-        found = record.result.rotation_probe
-        yield from zip(found.degrees, found.accuracy, strict=True)
+    yield from zip(record.probe.degrees, record.probe.accuracy, strict=True)
 
 
 def recovery(record: Record) -> Iterator[Row]:

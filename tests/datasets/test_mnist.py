@@ -148,7 +148,8 @@ def test_each_image_is_turned_by_its_own_angle_of_one_stream(arrays: Arrays, roo
     assert torch.equal(turned.test.labels, upright.test.labels)
     assert torch.equal(turned.probe_images.images, upright.test.images)
     small = [load(source, root, size=14) for source in (Mnist(), RotMnist())]
-    assert torch.equal(small[1].probe_images.images, small[0].test.images)
+    assert torch.equal(small[1].probe_images.images, upright.test.images), "probes turn them and then shrink them"
+    assert torch.equal(small[0].probe_images.images, upright.test.images)
 
 
 def test_turned_digits_without_the_upright_ones_for_probes_are_prepared_again(root: Path) -> None:
@@ -164,7 +165,7 @@ def test_turned_digits_without_the_upright_ones_for_probes_are_prepared_again(ro
 def test_turning_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     images, angles = torch.randint(256, (23, 1, 28, 28), dtype=torch.uint8), rotation_angles(23)
     whole = turn(images, angles)
-    monkeypatch.setattr("augbench.datasets.digits.IMAGES_AT_A_TIME", 5)
+    monkeypatch.setattr("augbench.bench.space.IMAGES_AT_A_TIME", 5)
     assert torch.equal(turn(images, angles), whole)
 
 

@@ -2,9 +2,12 @@
 
 import gzip
 import math
+import statistics
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,9 +22,17 @@ from torchvision.transforms import functional as vision
 
 from augbench.bench.dataset import ImageData
 from augbench.bench.errors import UserError
+from augbench.bench.probe import accuracies, rotation_probe
+from augbench.bench.probe_kinds import ROTATION
+from augbench.bench.space import shrink, transform_and_shrink
+from augbench.bench.spec import RunSpec, dataset_component
+from augbench.bench.training import new_trainer
+from augbench.bench.worker import load_dataset
 from augbench.datasets import mnist5k
-from augbench.datasets.digits import DigitOptions, rotation_angles, shrink, turn
+from augbench.datasets.digits import DigitOptions, rotation_angles, turn
 from augbench.datasets.mnist5k import Mnist5k, RotMnist5k
+
+MakeSpec = Callable[..., RunSpec]
 
 
 @pytest.fixture(scope="module")
@@ -154,10 +165,34 @@ def test_turned_digits_are_the_same_at_every_load(turned_digits: ImageData, digi
 def test_probes_see_the_test_digits_as_they_were_before(size: int) -> None:
     options = DigitOptions.model_validate({"size": size})
     upright, turned = Mnist5k().load(options, Path()), RotMnist5k().load(options, Path())
-    assert upright.upright_test is None
-    assert upright.probe_images is upright.test
-    assert torch.equal(turned.probe_images.images, upright.test.images)
+    assert torch.equal(turned.probe_images.images, upright.probe_images.images)
+    assert turned.probe_images.images.shape[-1] == 28
+    assert torch.equal(shrink(upright.probe_images.images, size), upright.test.images)
     assert torch.equal(turned.probe_images.labels, turned.test.labels)
+
+
+@pytest.mark.parametrize("size", [28, 14])
+def test_what_probes_do_with_the_test_digits_at_their_own_angles_gives_the_test_images(
+    size: int, source: tuple[NDArray[np.uint8], NDArray[np.int64]]
+) -> None:
+    data = RotMnist5k().load(DigitOptions.model_validate({"size": size}), Path())
+    angles = rotation_angles(5000)[_is_test(source[1])]
+    inverse = torch.tensor([ROTATION.inverse(math.degrees(angle)) for angle in angles])
+    turned = transform_and_shrink(data.probe_images.images, inverse, size)
+    assert (turned.int() - data.test.images.int()).abs().max() <= 1, "matrices of degrees are rounded once more"
+    assert (turned == data.test.images).float().mean() > 0.9999
+
+
+def test_the_rotation_probe_agrees_with_the_accuracy_on_digits_turned_by_random_angles(make_spec: MakeSpec) -> None:
+    dataset = dataset_component("rotmnist5k", {"size": 14}, "a test")
+    spec = make_spec(epochs=3).model_copy(update={"dataset": dataset})
+    run = new_trainer(spec, load_dataset(dataset, Path()), torch.device("cpu"))
+    run.train(Mock())
+    (own,) = accuracies(run.network, run.data.test, ROTATION, [0])
+    probe = rotation_probe(run.network, run.data.probe_images, 24, run.cost, side=14)
+    sampling_error = math.sqrt(own * (1 - own) / 1000)  # of the same digits at other angles: less
+    assert statistics.mean(probe["accuracy"]) == pytest.approx(own, abs=2 * sampling_error)
+    assert own > 0.7
 
 
 def test_turned_digits_are_turned_at_full_size_and_then_shrunk(turned_digits: ImageData) -> None:

@@ -81,6 +81,7 @@ def _measured(
     *,
     accuracy: Mapping[int, float] | float = 0.9,
     probe: Sequence[float] = (0.5, 0.4, 0.9, 0.4),
+    probe_pixels: int | None = 28,
     training_seconds: float = 10.0,
     search_seconds: float = 0.0,
     search_passes: int = 0,
@@ -90,13 +91,14 @@ def _measured(
 ) -> dict[str, Any]:
     """Make the part of a result that was measured.
 
-    `accuracy` is that of each number of test-time draws, or without any; `probe` is the accuracy at PROBE_DEGREES.
+    `accuracy` is that of each number of test-time draws, or without any; `probe` is the accuracy at PROBE_DEGREES
+    of images that had `probe_pixels` a side when they were turned, or None for a record of an earlier version.
     `planted` is the name of a law with the coordinates that it changes, `recovery` the distance in each coordinate.
     """
     seconds = _phases(search_seconds, training_seconds, compilation_seconds)
     return {
         "metrics": _by_draws(accuracy),
-        "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe)},
+        "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe), "pixels": probe_pixels},
         "seconds": {name: dict(seconds) for name in device.split(" + ")},
         "image_passes": {"search": search_passes, "training": 8000, "evaluation": 4, "compilation": 0},
         **_planted(planted, recovery),

@@ -34,6 +34,31 @@ def test_runs_without_a_result_are_counted_by_state_and_cause(tmp_path: Path, wr
     ]
 
 
+@pytest.mark.parametrize(
+    ("dataset", "options", "left_out"),
+    [
+        ("rotmnist5k", {"size": 14}, True),
+        ("planted", {"rotation": 45.0, "shrink": 2}, True),
+        ("planted", {"base_options": {"size": 14}}, False),  # planted at 14 pixels, and turned there by the probe
+        ("rotmnist5k", {}, False),
+        ("cifar10", {}, False),
+    ],
+)
+def test_probes_that_turned_small_images_are_left_out_and_said(
+    tmp_path: Path, write_run: WriteRun, dataset: str, options: dict[str, object], left_out: bool
+) -> None:
+    write_run("none", dataset=dataset, options=options, probe_pixels=None)
+    write_run("none", dataset=dataset, options=options, probe_pixels=28, seed=1)
+    for source in (tmp_path, tmp_path / "a.parquet"):
+        runs = load_runs(source)
+        assert sorted(runs.probe["seed"].unique()) == ([1] if left_out else [0, 1])
+        assert [warning[:50] for warning in runs.warnings()] == (
+            ["1 rotation probe of an earlier version is left out"] if left_out else []
+        )
+        assert len(runs.finished()) == 2, "the rest of the record counts"
+        pack([tmp_path], tmp_path / "a.parquet")
+
+
 def test_versions_of_the_code(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none", code={"commit": "a" * 40, "dirty": True})
     write_run("scale", code={"commit": "b" * 40, "dirty": False})
