@@ -114,7 +114,7 @@ def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock |
     searched = _search_seconds(trainer, now) if trainer.method.searches else 0.0
     compiled = {"compilation": _seconds_of(trainer.compile, now)} if trainer.compiles else {}
     step = _time_steps(trainer, now)
-    epochs, images = spec.budget.epochs, len(trainer.data.train)
+    epochs, images = trainer.epochs, len(trainer.data.train)
     training = step.seconds / step.images * images * epochs
     seconds = compiled | {"training": training, "evaluation": _evaluation_seconds(trainer, now)}
     return Measurement(
@@ -124,7 +124,7 @@ def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock |
         what=f"{spec.method.label}, {spec.dataset.label}, {spec.network.label}, {epochs} epochs",
         seconds=seconds if searched is None else seconds | {"search": searched},
         steps=step.timed,
-        whole_batch=step.images >= min(spec.budget.batch_size, images),
+        whole_batch=step.images >= min(trainer.batch_size, images),
         search_unknown=searched is None,
         time=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -184,7 +184,7 @@ def _time_steps(trainer: Trainer, now: Clock) -> StepTime:
     trainer.method.start_epoch(0)
     trainer.network.train()
     batch = epoch_order(trainer.spec.seed, 0, len(trainer.data.train)).to(trainer.device)
-    most = min(trainer.spec.budget.batch_size, len(batch))
+    most = min(trainer.batch_size, len(batch))
 
     def step(images: int) -> None:
         trainer.train_step(batch[:images])
@@ -254,7 +254,7 @@ def _evaluation_seconds(trainer: Trainer, now: Clock) -> float:
         accuracies(network, split, ROTATION, [45.0], side=trainer.data.image_size)
 
     plain = per_image(test, lambda split: predict(network, split.images))
-    passes = 1 + (trainer.spec.budget.epochs if protocol.evaluated_on == "validation" else 0)
+    passes = 1 + (trainer.epochs if protocol.evaluated_on == "validation" else 0)
     seconds = passes * plain * len(test)
     draws = protocol.test_time_repeats * max(protocol.test_time_draws, default=0)
     if policy is not None and draws:

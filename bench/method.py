@@ -37,7 +37,7 @@ class Setting:
         channels: Colour channels of the images, 1 or 3.
         classes: Number of classes.
         train_size: Number of training images.
-        epochs: Epochs of the training phase.
+        epochs: Epochs of the training phase; where a budget is equal in image passes, those of the method's copies.
         baseline_copies: Copies of each image in a batch for methods that have no number of their own.
         device: Where images, network and learned parameters live.
         network_input: What the network takes; given where the training loop takes normalised images too.

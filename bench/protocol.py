@@ -58,7 +58,13 @@ class Budget(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     epochs: int = Field(ge=1, le=100_000, description="passes over the training images")
-    batch_size: int = Field(128, ge=1, le=65_536, description="images in a batch, copies not counted")
+    batch_size: int = Field(128, ge=1, le=65_536, description="images in a batch")
+    equal: Literal["epochs", "passes"] = Field(
+        "epochs",
+        description="what all methods have as many of: epochs, or image passes, M copies of each image counting as M "
+        "epochs",
+    )
+    copies_in_batch: bool = Field(False, description="whether a batch holds so many copies, and not so many images")
     optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser of the network")
     learning_rate: float = Field(0.01, gt=0, le=100, description="peak learning rate")
     schedule: Literal["constant", "cosine", "one-cycle"] = Field("one-cycle", description="course of the learning rate")
@@ -68,6 +74,14 @@ class Budget(BaseModel):
         1, ge=1, le=64, description="copies of each image for methods with no number of their own"
     )
     acceleration: Acceleration = Field(Acceleration(), description="how a training step is made faster")
+
+    def epochs_with(self, copies: int) -> int:
+        """Epochs of a method that sees so many copies of each image, rounded up to whole ones."""
+        return -(-self.epochs // copies) if self.equal == "passes" else self.epochs
+
+    def images_in_batch(self, copies: int) -> int:
+        """Different images in a batch of a method that sees so many copies of each; at least 1."""
+        return max(1, self.batch_size // copies) if self.copies_in_batch else self.batch_size
 
     def learning_rate_at(self, step: int, steps: int) -> float:
         """Learning rate of one step out of `steps`, counted from 0.

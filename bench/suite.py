@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Iterator
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
@@ -54,6 +54,8 @@ class Comparison(_Strict):
     network: str
     budget: Budget | None = None
     level: Annotated[LevelName | None, Field(strict=False)] = None
+    equal: Literal["epochs", "passes"] | None = None
+    copies_in_batch: bool | None = None
     baseline_copies: int | None = Field(None, ge=1, le=64)
     acceleration: Acceleration | None = None
 
@@ -103,7 +105,7 @@ class Comparison(_Strict):
     @property
     def _of_budget(self) -> dict[str, Any]:
         """What replaces parts of the paper's budget."""
-        given = {"baseline_copies": self.baseline_copies, "acceleration": self.acceleration}
+        given = {name: getattr(self, name) for name in ("equal", "copies_in_batch", "baseline_copies", "acceleration")}
         return {name: value for name, value in given.items() if value is not None}
 
 

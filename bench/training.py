@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -86,14 +86,24 @@ class Trainer:
     learned_at_start: dict[str, float] = field(default_factory=dict)
 
     @property
+    def epochs(self) -> int:
+        """Passes over the training images, each with as many copies as the method makes."""
+        return self.spec.budget.epochs_with(self.method.copies)
+
+    @property
+    def batch_size(self) -> int:
+        """Different images in a batch."""
+        return self.spec.budget.images_in_batch(self.method.copies)
+
+    @property
     def steps_per_epoch(self) -> int:
         """Batches in an epoch; the last one may be smaller."""
-        return math.ceil(len(self.data.train) / self.spec.budget.batch_size)
+        return math.ceil(len(self.data.train) / self.batch_size)
 
     @property
     def total_steps(self) -> int:
         """Steps of the whole training phase."""
-        return self.steps_per_epoch * self.spec.budget.epochs
+        return self.steps_per_epoch * self.epochs
 
     @property
     def device(self) -> torch.device:
@@ -192,7 +202,7 @@ class Trainer:
             self.method.start_epoch(0)
             self.network.train()
             images = self.data.train.images
-            batch = torch.arange(min(self.spec.budget.batch_size, len(images)), device=self.device)
+            batch = torch.arange(min(self.batch_size, len(images)), device=self.device)
             source = generator(self.spec.seed, "compilation", self.device)
             self.forward_pass.prepare(self.method.augment_indexed(images, batch, source))
 
@@ -213,7 +223,7 @@ class Trainer:
         self.method.start_epoch(epoch)
         self.network.train()
         order = epoch_order(self.spec.seed, epoch, len(self.data.train)).to(self.device, non_blocking=True)
-        for batch in order.split(self.spec.budget.batch_size)[done:]:
+        for batch in order.split(self.batch_size)[done:]:
             self.train_step(batch)
             self.step += 1
             if self.step % self.steps_per_epoch:  # the last step's state is complete only once the epoch is closed
@@ -244,7 +254,7 @@ class Trainer:
         learned = self.method.learned()
         if not all(map(math.isfinite, (loss, *learned.values()))):
             raise DivergedError(
-                f"Training diverged in epoch {epoch + 1} of {self.spec.budget.epochs}: the loss or a learned number is "
+                f"Training diverged in epoch {epoch + 1} of {self.epochs}: the loss or a learned number is "
                 "not finite. Lower the learning rate of the budget or of the method in the suite and run it again."
             )
         self.rows.append({"epoch": epoch + 1, "loss": loss, "accuracy": correct, "learned": learned})
@@ -313,8 +323,9 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         device=device,
         network_input=_network_input(method_type, data, spec.budget.acceleration),
     )
-    torch.manual_seed(derived_seed(spec.seed, "method"))
-    method = method_type(method_type.hyperparameters_type.model_validate(spec.method.all_settings), setting)
+    method = _new_method(spec, method_type, setting)
+    if (epochs := spec.budget.epochs_with(method.copies)) != setting.epochs:
+        method = _new_method(spec, method_type, replace(setting, epochs=epochs))
     torch.manual_seed(derived_seed(spec.seed, "network"))  # whatever the method's own start has drawn
     acceleration = spec.budget.acceleration
     plain = build_network(spec.network.name, data, device, channels_last=acceleration.channels_last)
@@ -331,6 +342,11 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         sums=new_sums(device),
         learned_at_start={} if method.searches else method.learned(),
     )
+
+
+def _new_method(spec: RunSpec, method_type: type[Method[Any]], setting: Setting) -> Method[Any]:
+    torch.manual_seed(derived_seed(spec.seed, "method"))
+    return method_type(method_type.hyperparameters_type.model_validate(spec.method.all_settings), setting)
 
 
 def _network_input(method_type: type[Method[Any]], data: ImageData, acceleration: Acceleration) -> NetworkInput | None:

@@ -87,7 +87,7 @@ class Execution:
         self.ownership.verify()
         where = {"attempt": self.ownership.attempt, **self.where, "phase": self.phase}
         if (run := self.trainer) is not None:
-            where |= {"step": run.step, "steps": run.total_steps, "epoch": len(run.rows)}
+            where |= {"step": run.step, "steps": run.total_steps, "epoch": len(run.rows), "epochs": run.epochs}
         self.folder.write_status(state, **where, **details)
 
     def report(self, phase: str) -> None:
@@ -261,6 +261,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "learned_at_start": trainer.learned_at_start,
         "seconds": cost.seconds,
         "image_passes": cost.image_passes,
+        "epochs": trainer.epochs,
         "code": code,
         "train_images": len(trainer.data.train),
         "test_images": len(test),

@@ -45,8 +45,9 @@ class Runs:
             among all runs of the same comparison, finished or not: the N of "n/N"; `source`, where it was read;
             `method_version`; `settings` (of the method, those that differ from their defaults, as text); `dataset`,
             `dataset_label`, `dataset_version` and `checksum` of its source files; `split`, what is evaluated;
-            `network`, `network_version`, `budget`, `epochs`, `protocol`, `protocol_version`; `device`, and `on_gpu`,
-            whether that is a GPU, None where it is not known; `host`; `code`, `commit` and `dirty`,
+            `network`, `network_version`, `budget` and its `epochs` and `baseline_copies`, `protocol`,
+            `protocol_version`; `device`, and `on_gpu`, whether that is a GPU, None where it is not known; `host`;
+            `code`, `commit` and `dirty`,
             whether files differed from it; `train_images`, `test_images`; `seconds_<phase>` (NaN for a run that went
             on on another device) and `image_passes_<phase>` for each of `PHASES`; and the decisions of
             the protocol that tables and figures quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation`

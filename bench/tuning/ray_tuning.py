@@ -166,7 +166,6 @@ class EpochReports(StopFile):
     def __init__(self, task: Task, report: Callable[[int, float], object]) -> None:
         super().__init__(Path(task.stop_file))
         self.folder = RunFolder(Path(task.folder))
-        self.epochs = self.folder.read_spec().budget.epochs
         self.report = report
         self.reported = 0
         self._seen = 0
@@ -183,7 +182,8 @@ class EpochReports(StopFile):
         if written == self._seen:
             return
         self._seen = written
-        for row in self.folder.read_metrics()[self.reported : self.epochs - 1]:
+        last = self.folder.read_status()["epochs"]  # written before the first epoch
+        for row in self.folder.read_metrics()[self.reported : last - 1]:
             self.reported += 1
             self.report(row["epoch"], row["validation_accuracy"])
 

@@ -27,7 +27,8 @@ class RunLabels:
         label: Method, with its settings where they vary.
         dataset: Data set with its options, as `Component.label`.
         network: Network.
-        budget: Such as "24 epochs", with what makes its steps faster in brackets, since that rounds otherwise.
+        budget: Such as "24 epochs", in brackets whether passes are equal and copies count in a batch, and what makes
+            its steps faster, since that rounds otherwise.
         protocol: Protocol settings where they vary, else empty.
         comparison: What runs must have in common to stand in one group of rows: the data set and whichever of
             network, budget and protocol varies for it.
@@ -109,6 +110,7 @@ def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
 
 def _epochs(budget: Budget) -> str:
     chosen = budget.acceleration.model_dump(mode="json", exclude_defaults=True)
+    chosen |= budget.model_dump(mode="json", exclude_defaults=True, include={"equal", "copies_in_batch"})
     inside = ", ".join(f"{key}={brief(value)}" for key, value in sorted(chosen.items()))
     epochs = counted(budget.epochs, "epoch")
     return f"{epochs} ({inside})" if inside else epochs

@@ -102,6 +102,7 @@ class Result(_Stored):
         learned_at_start: The same before the first step; empty where they are searched for or that is not known.
         seconds: By name of device, wall-clock seconds of each phase.
         image_passes: Images through a network in each phase, forwards.
+        epochs: Epochs of the training phase; None of versions that trained every method for those of the budget.
         code: Git commit of the code and whether files differed from it, None where that is not known.
         train_images: Number of training images.
         test_images: Number of test images.
@@ -117,6 +118,7 @@ class Result(_Stored):
     learned_at_start: dict[str, float] = {}
     seconds: dict[str, dict[str, Amount]]
     image_passes: dict[str, NonNegativeInt]
+    epochs: PositiveInt | None = None
     code: Code = Code()
     train_images: PositiveInt
     test_images: PositiveInt
@@ -379,9 +381,10 @@ def _check_completeness(stored: Stored, spec: RunSpec, result: Result | None) ->
     lines = stored.metrics.count(b"\n")
     if stored.metrics and not stored.metrics.endswith(b"\n"):
         raise DamagedError(f"metrics.jsonl in {stored.place} is truncated or foreign. {ADVICE}")
-    if result is not None and lines != spec.budget.epochs:
+    epochs = (result.epochs if result else None) or spec.budget.epochs
+    if result is not None and lines != epochs:
         raise DamagedError(
-            f"metrics.jsonl in {stored.place} holds {lines} of {spec.budget.epochs} epochs of a finished run. {ADVICE}"
+            f"metrics.jsonl in {stored.place} holds {lines} of {epochs} epochs of a finished run. {ADVICE}"
         )
     seen = stored.predictions
     if result is not None and seen is not None and seen.images != result.test_images:

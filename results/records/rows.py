@@ -28,7 +28,7 @@ _TUNING_COLUMNS = ("tuning_trials", "tuning_search", "tuning_device", "tuning_se
 RUN_COLUMNS = (
     *("identity", "state", "cause", "reason", "asked", "source"),
     *("method_version", "settings", "dataset", "dataset_label", "dataset_version", "checksum", "split"),
-    *("network", "network_version", "budget", "epochs", "protocol", "protocol_version"),
+    *("network", "network_version", "budget", "epochs", "baseline_copies", "protocol", "protocol_version"),
     *("device", "on_gpu", "host", "code", "commit", "dirty", "train_images", "test_images"),
     *(f"seconds_{phase}" for phase in PHASES),
     *(f"image_passes_{phase}" for phase in PHASES),
@@ -76,6 +76,7 @@ def _of_kind(spec: RunSpec, labels: RunLabels) -> dict[str, Any]:
         "network": labels.network,
         "network_version": spec.network.version,
         "epochs": spec.budget.epochs,
+        "baseline_copies": spec.budget.baseline_copies,
         "protocol_version": spec.protocol_version,
         **{column: getattr(spec.protocol, column) for column in _PROTOCOL_COLUMNS},
     }

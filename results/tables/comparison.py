@@ -135,9 +135,9 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
         calibration_definition(finished),
         *_recovery_definitions(columns),
         f"{phases}: wall-clock seconds of these phases, beside whatever else the machine did. Time / none: "
-        "seconds of search and training as a multiple of those of none with the same data, network, budget and device; "
-        "compilation and evaluation are not counted. Image passes: images through the network in training, forwards; "
-        "search passes: through any network in the search.",
+        "seconds of search and training as a multiple of those of none, one copy of each image, with the same data, "
+        "network, budget and device; compilation and evaluation are not counted. Image passes: images through the "
+        "network in training, forwards; search passes: through any network in the search.",
         *tuning_definitions(columns),
         best_definition(finished),
     )

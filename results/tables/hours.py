@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pandas as pd
 
-from augbench.results.tables.costs import SECONDS_IN_AN_HOUR
+from augbench.results.tables.costs import SECONDS_IN_AN_HOUR, plain_training
 from augbench.results.tables.table import Cell, Column, mean_cell, signed
 
 HOURS_DEFINITION = (
     "Hours, or minutes where they are few: search and training of one run, wall clock, without compilation, evaluation "
-    "and tuning; GPU-hours where the device is a GPU. Extra: those beyond none's with the same seed, data, network, "
-    "budget and device. (k/N): only k of the N seeds were run on that one device from start to end and, for "
-    "extra, those of none too."
+    "and tuning; GPU-hours where the device is a GPU. Extra: those beyond none's, one copy of each image, with the "
+    "same seed, data, network, budget and device. (k/N): only k of the N seeds were run on that one device from start "
+    "to end and, for extra, those of none too."
 )
 MINUTES_UP_TO = 0.5  # hours
 Hours = dict[str, "pd.Series[float]"]
@@ -56,7 +56,7 @@ def hours_by_label(here: pd.DataFrame) -> Hours:
 
 def extra_hours(here: pd.DataFrame) -> Hours:
     """Subtract the hours of `none` with the same seed, on one device; empty without exactly one such method."""
-    hours, baselines = hours_by_label(here), set(here.loc[here["method"] == "none", "label"])
+    hours, baselines = hours_by_label(here), set(plain_training(here)["label"])
     if len(baselines) != 1:
         return {}
     (none,) = baselines

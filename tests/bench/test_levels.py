@@ -167,6 +167,11 @@ def test_copies_for_the_baselines_can_be_given_beside_a_level() -> None:
     assert {spec.budget.baseline_copies for spec in suite.at_level(LevelName.QUICK).specs()} == {4}
 
 
+def test_what_is_equal_can_be_said_beside_a_level() -> None:
+    suite = parse_suite(SUITE + 'equal = "passes"\ncopies_in_batch = true\n', "a test")
+    assert {(spec.budget.equal, spec.budget.copies_in_batch) for spec in suite.specs()} == {("passes", True)}
+
+
 def test_a_suite_s_own_settings_are_scaled_too() -> None:
     (_, scale) = parse_suite(SUITE, "a test").at_level(LevelName.QUICK).specs()
     assert scale.method.settings["learning_rate"] == pytest.approx(0.02)

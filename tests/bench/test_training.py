@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -15,6 +16,7 @@ from augbench.bench.catalogues import methods
 from augbench.bench.dataset import Split, split_off_validation
 from augbench.bench.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
 from augbench.bench.placement import Placement
+from augbench.bench.protocol import Budget
 from augbench.bench.registry import Entry
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.search import SearchProblem
@@ -23,6 +25,7 @@ from augbench.bench.spec import RunSpec
 from augbench.bench.stopping import StopSignal
 from augbench.bench.training import new_trainer
 from augbench.bench.worker import execute, load_dataset
+from augbench.results.frame import load_runs
 
 pytestmark = pytest.mark.usefixtures("few_digits", "everything")
 
@@ -128,6 +131,56 @@ def test_a_learner_that_uses_every_hook_can_be_interrupted_anywhere(
     assert result_of(parts) == result_of(whole)
     with np.load(parts.predictions) as first, np.load(whole.predictions) as second:
         assert all(np.array_equal(first[name], second[name]) for name in second)
+
+
+@pytest.mark.parametrize(
+    ("budget", "passes", "steps", "epochs"),
+    [  # of none with one copy and of scale with four, by hand, for 400 images
+        ({}, (3200, 12800), (80, 80), (8, 8)),
+        ({"equal": "passes"}, (3200, 3200), (80, 20), (8, 2)),
+        ({"copies_in_batch": True}, (3200, 12800), (80, 320), (8, 8)),
+        ({"equal": "passes", "copies_in_batch": True}, (3200, 3200), (80, 80), (8, 2)),
+    ],
+)
+def test_what_budgets_have_equal(
+    tmp_path: Path,
+    make_spec: MakeSpec,
+    placement: Placement,
+    stop: StopSignal,
+    budget: dict[str, Any],
+    passes: tuple[int, int],
+    steps: tuple[int, int],
+    epochs: tuple[int, int],
+) -> None:
+    for number, method in enumerate(("none", "scale")):
+        spec = make_spec(method).model_copy(update={"budget": Budget(epochs=8, batch_size=40, **budget)})
+        folder = RunFolder(tmp_path / "runs" / spec.folder_name)
+        folder.write_spec(spec)
+        assert execute(folder, placement, stop) is RunState.DONE
+        assert result_of(folder)["image_passes"]["training"] == passes[number]
+        assert folder.read_status()["steps"] == steps[number]
+        assert len(folder.read_metrics()) == epochs[number]
+    finished = load_runs(tmp_path).finished()
+    assert finished["comparison"].nunique() == 1 and len(finished) == 2
+
+
+@pytest.mark.parametrize("copies", range(1, 9))
+def test_copies_that_do_not_divide_are_rounded(copies: int) -> None:
+    budget = Budget(epochs=10, batch_size=4, equal="passes", copies_in_batch=True)
+    assert 10 <= copies * budget.epochs_with(copies) < 10 + copies
+    assert budget.images_in_batch(copies) == max(1, 4 // copies)
+
+
+def test_a_method_knows_how_many_epochs_it_has(make_spec: MakeSpec) -> None:
+    spec = make_spec("scale", copies=2, joint_share=0.5)
+    spec = spec.model_copy(update={"budget": Budget(epochs=8, equal="passes")})
+    data = load_dataset(spec.dataset, Path())
+    trainer = new_trainer(spec, data, torch.device("cpu"))
+    assert trainer.method.setting.epochs == trainer.epochs == 4
+    same = spec.model_copy(update={"budget": Budget(epochs=4)})
+    other = new_trainer(same, data, torch.device("cpu"))
+    weights = zip(trainer.network.state_dict().values(), other.network.state_dict().values(), strict=True)
+    assert all(torch.equal(one, two) for one, two in weights), "starts are the same whatever is equal"
 
 
 def test_a_search_that_is_over_is_not_repeated_after_a_kill(

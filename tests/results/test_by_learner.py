@@ -62,7 +62,9 @@ def test_accuracy_and_hours(two_seeds: Runs) -> None:
     assert table.label_heading == "Measure"
     assert "data set version 1" in table.notes[0]
     assert "split: test" in table.notes[0]
-    assert any("Extra: those beyond none's with the same seed" in text for text in table.definitions)
+    assert any(
+        "Extra: those beyond none's, one copy of each image, with the same seed" in text for text in table.definitions
+    )
 
 
 def test_lines_of_the_csv_file_are_those_of_other_tables(two_seeds: Runs) -> None:

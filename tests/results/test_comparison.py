@@ -156,6 +156,14 @@ def test_the_time_ratio_counts_the_search(tmp_path: Path, write_run: WriteRun) -
     assert [row.cells[ratio].text for row in table.rows] == ["×1.0", "×3.5", "–"]
 
 
+def test_the_time_ratio_is_to_none_with_one_copy_of_each_image(tmp_path: Path, write_run: WriteRun) -> None:
+    for method, seconds in (("none", 40), ("scale", 44)):
+        write_run(method, training_seconds=seconds, budget={"baseline_copies": 4})
+    table = comparison_table(load_runs(tmp_path))
+    assert {cell(table, method, "Time / none").text for method in ("none", "scale")} == {"–"}
+    assert "those of none, one copy of each image" in " ".join(table.definitions)
+
+
 def test_seconds_of_search_training_and_evaluation(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none", training_seconds=10)
     headings = [column.heading for column in comparison_table(load_runs(tmp_path)).columns]

@@ -145,6 +145,7 @@ def test_a_trial_that_is_not_among_the_best_third_finds_that_in_its_folder(
 
 def test_each_epoch_but_the_last_is_reported_once(parts: ModuleType, make_trial: MakeTrial, tmp_path: Path) -> None:
     folder = make_trial(1, 0.2, 0.4, 0.9, state=RunState.RUNNING).folders[0]
+    folder.write_status(RunState.RUNNING, epochs=3)
     reported: list[tuple[int, float]] = []
     stop = parts.EpochReports(task_of(folder, tmp_path / "stop"), lambda *row: reported.append(row))
     stop.check()
@@ -160,6 +161,7 @@ def test_a_decision_stops_the_run_at_once_and_a_stop_file_too(
 ) -> None:
     trial = make_trial(1, 0.2, 0.4, state=RunState.RUNNING)
     folder, task = trial.folders[0], task_of(trial.folders[0], tmp_path / "stop")
+    folder.write_status(RunState.RUNNING, epochs=3)
 
     def decided(epoch: int, accuracy: float) -> None:
         (folder.path / "stopped.json").write_text("{}")
