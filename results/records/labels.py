@@ -15,6 +15,9 @@ KNOWN_METHODS = (
 )
 """Order of methods in tables and legends: from no augmentation to the most that is learned; others come after."""
 
+SAID = {"acceleration", "equal", "copies_in_batch"}
+"""Fields of a budget that its name says wherever they are not the usual ones."""
+
 GIVEN = "policy"
 """Hyperparameter that is a policy given by the user: with it nothing is searched for, and no search setting matters."""
 
@@ -27,8 +30,8 @@ class RunLabels:
         label: Method, with its settings where they vary.
         dataset: Data set with its options, as `Component.label`.
         network: Network.
-        budget: Such as "24 epochs", in brackets whether passes are equal and copies count in a batch, and what makes
-            its steps faster, since that rounds otherwise.
+        budget: Such as "24 epochs", or "of passes" where image passes are equal; in brackets whether copies count in a
+            batch, and what makes its steps faster, since that rounds otherwise.
         protocol: Protocol settings where they vary, else empty.
         comparison: What runs must have in common to stand in one group of rows: the data set and whichever of
             network, budget and protocol varies for it.
@@ -100,7 +103,7 @@ def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
     networks = _named([spec.network.label for spec in specs], [_details(spec.network) for spec in specs])
     places = list(zip(datasets, networks, strict=True))
     epochs = [_epochs(spec.budget) for spec in specs]
-    budgets = _named(epochs, [spec.budget.model_dump(mode="json", exclude={"acceleration"}) for spec in specs], places)
+    budgets = _named(epochs, [spec.budget.model_dump(mode="json", exclude=SAID) for spec in specs], places)
     protocols = differences([()] * len(specs), [_protocol_details(spec) for spec in specs])
     parts = list(zip(datasets, networks, budgets, protocols, strict=True))
     comparisons = [", ".join(part for part in kept if part) for kept in _varying_parts(parts)]
@@ -110,10 +113,11 @@ def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
 
 def _epochs(budget: Budget) -> str:
     chosen = budget.acceleration.model_dump(mode="json", exclude_defaults=True)
-    chosen |= budget.model_dump(mode="json", exclude_defaults=True, include={"equal", "copies_in_batch"})
-    inside = ", ".join(f"{key}={brief(value)}" for key, value in sorted(chosen.items()))
-    epochs = counted(budget.epochs, "epoch")
-    return f"{epochs} ({inside})" if inside else epochs
+    inside = [f"{key}={brief(value)}" for key, value in sorted(chosen.items())]
+    if budget.copies_in_batch:
+        inside.insert(0, "copies in the batch")
+    epochs = counted(budget.epochs, "epoch") + (" of passes" if budget.equal == "passes" else "")
+    return f"{epochs} ({', '.join(inside)})" if inside else epochs
 
 
 def _varying_parts(parts: Sequence[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:

@@ -156,6 +156,17 @@ def test_the_time_ratio_counts_the_search(tmp_path: Path, write_run: WriteRun) -
     assert [row.cells[ratio].text for row in table.rows] == ["×1.0", "×3.5", "–"]
 
 
+def test_budgets_that_are_equal_in_passes_say_so(tmp_path: Path, write_run: WriteRun) -> None:
+    equal = {"equal": "passes", "copies_in_batch": True}
+    for budget in ({}, equal, {"equal": "passes"}):
+        write_run("none", budget=budget)
+    assert [row.budget for row in comparison_table(load_runs(tmp_path)).rows] == [
+        "2 epochs",
+        "2 epochs of passes",
+        "2 epochs of passes (copies in the batch)",
+    ]
+
+
 def test_the_time_ratio_is_to_none_with_one_copy_of_each_image(tmp_path: Path, write_run: WriteRun) -> None:
     for method, seconds in (("none", 40), ("scale", 44)):
         write_run(method, training_seconds=seconds, budget={"baseline_copies": 4})
