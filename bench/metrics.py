@@ -78,11 +78,15 @@ def equal_width_bins(probabilities: Floats, labels: Integers, bins: int) -> Reli
 
 
 def equal_mass_bins(probabilities: Floats, labels: Integers, bins: int) -> ReliabilityBins:
-    """Group by confidence into `bins` groups of as equal a size as can be; ties go by position."""
-    order = np.argsort(probabilities.max(axis=1), kind="stable")
-    index = np.empty(len(order), dtype=np.int64)
-    index[order] = np.arange(len(order)) * bins // len(order)
-    return _group(probabilities, labels, index, bins)
+    """Group by confidence into `bins` groups of as equal a size as can be without parting equal confidences.
+
+    Images in the order of their confidence are cut into `bins` runs. Those of equal confidence go together into the
+    bin in which their middle lies, so that the order in which images come decides nothing; other bins may stay empty.
+    """
+    _, position, count = np.unique(probabilities.max(axis=1), return_inverse=True, return_counts=True)
+    twice_the_middle = 2 * np.cumsum(count) - count - 1
+    index = twice_the_middle * bins // (2 * len(position))
+    return _group(probabilities, labels, index[position], bins)
 
 
 def _group(probabilities: Floats, labels: Integers, index: Integers, bins: int) -> ReliabilityBins:

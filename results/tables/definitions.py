@@ -45,7 +45,11 @@ def accuracy_definition(finished: pd.DataFrame, draws: Sequence[int]) -> str:
 def calibration_definition(finished: pd.DataFrame, *, equal_mass: bool = False) -> str:
     """Define NLL, Brier score and ECE, and the ECE of bins of equal mass where that is asked for."""
     bins = numbers(finished["calibration_bins"])
-    mass = f" ECE, equal mass: the same with {bins} bins that hold equally many images." if equal_mass else ""
+    mass = (
+        f" ECE, equal mass: the same with {bins} bins that hold about equally many images; equal confidences share one."
+        if equal_mass
+        else ""
+    )
     return (
         "NLL: mean negative log-likelihood, nats. Brier: mean squared distance to the one-hot label, 0 to 2. "
         f"ECE: expected calibration error of the top label, {bins} equal-width bins, mean absolute gap, 0 to 1.{mass}"

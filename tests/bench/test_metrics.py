@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import stats
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from torchmetrics.functional.classification import multiclass_calibration_error
 
@@ -128,10 +129,44 @@ def test_equal_mass_bins_differ_by_one_image_at_most_and_rise_in_confidence(coun
     assert float(np.nansum(groups.count * groups.confidence)) == pytest.approx(confidences.sum())
 
 
-def test_equal_mass_bins_send_ties_by_position() -> None:
-    # ordered: 200 images of 0.6, of which the first 100 are right, then the same of 0.7
-    groups = equal_mass_bins(*_top_label([0.7, 0.6] * 200, [True] * 200 + [False] * 200), 4)
-    assert groups.accuracy.tolist() == [1, 0, 1, 0]
+def test_equal_confidences_go_into_the_bin_of_their_middle() -> None:
+    # ordered: 0.5 | four of 0.6 at places 1 to 4, middle 2.5 | 0.7 | 0.8 | 0.9, in bins of two places
+    confidences = [0.6, 0.9, 0.6, 0.5, 0.8, 0.6, 0.7, 0.6]
+    right = [True, True, False, False, True, False, True, False]
+    bins = equal_mass_bins(*_top_label(confidences, right), bins=4)
+    assert bins.count.tolist() == [1, 4, 1, 2]
+    np.testing.assert_allclose(bins.accuracy, [0, 0.25, 1, 1])
+    assert bins.calibration_error == pytest.approx((0.5 + 4 * 0.35 + 0.3 + 0.2 + 0.1) / 8)
+
+
+@settings(deadline=None)
+@given(
+    images=st.lists(st.tuples(st.integers(10, 20), st.booleans()), min_size=1, max_size=80),
+    bins=st.integers(1, 20),
+    data=st.data(),
+)
+def test_equal_mass_bins_do_not_depend_on_the_order_of_the_images(
+    images: list[tuple[int, bool]], bins: int, data: st.DataObject
+) -> None:
+    shuffled = data.draw(st.permutations(images))
+    first, second = (
+        equal_mass_bins(*_top_label([twentieths / 20 for twentieths, _ in order], [hit for _, hit in order]), bins)
+        for order in (images, shuffled)
+    )
+    assert first.count.tolist() == second.count.tolist()
+    assert first.calibration_error == pytest.approx(second.calibration_error, abs=1e-12)
+    # the same from average ranks, in whole numbers: of n images, rank r (from 1) lies in bin (r − 1) · bins / n
+    twice = (2 * stats.rankdata([twentieths for twentieths, _ in images], method="average")).astype(int) - 2
+    gaps = np.bincount(twice * bins // (2 * len(images)), weights=[hit - twentieths / 20 for twentieths, hit in images])
+    assert first.calibration_error == pytest.approx(abs(gaps).sum() / len(images), abs=1e-12)
+
+
+@settings(deadline=None)
+@given(count=st.integers(1, 60), bins=st.integers(1, 20))
+def test_without_ties_images_are_cut_by_their_place(count: int, bins: int) -> None:
+    groups = equal_mass_bins(*_top_label(list(np.linspace(0, 1, count)), [True] * count), bins)
+    expected = np.bincount([place * bins // count for place in range(count)], minlength=bins)
+    assert groups.count.tolist() == expected.tolist()
 
 
 # Accuracy, NLL, Brier
