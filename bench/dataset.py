@@ -201,28 +201,30 @@ class DatasetSource(ABC):
         """Return the data set, with its options, that this one is made from when it is loaded, if there is one."""
         return None
 
-    def check(self, options: DatasetOptions, root: Path) -> None:
-        """Make sure before any run starts that the data set can be loaded; nothing is downloaded or prepared.
+    def check(self, options: DatasetOptions, root: Path) -> None:  # noqa: B027 - most have nothing to look for
+        """Look before any run starts for damage that loading does not find; nothing is downloaded or prepared.
+
+        Whoever calls it loads the data set next, and what is loaded is checked in any case.
 
         Raises:
             UserError: If a file is missing or damaged.
         """
-        self.load(options, root)
 
 
-def class_shares_mask(labels: Tensor, share: float, seed: int) -> Tensor:
+def class_shares_mask(labels: Tensor, share: float, seed: int, least: int = 0) -> Tensor:
     """Choose a share of the images of each class.
 
     Args:
         labels: (N,).
         share: In [0, 1]; rounded to a whole number of images in each class.
         seed: Seed of the choice.
+        least: Images of each class that are chosen at least, where it has as many.
 
     Returns:
         Which images are chosen; (N,) bool, on the device of the labels.
     """
     sizes = np.unique(labels.cpu().numpy(), return_counts=True)[1]
-    return _mask_of_each_class(labels, [round(share * size) for size in sizes.tolist()], seed)
+    return _mask_of_each_class(labels, [max(least, round(share * size)) for size in sizes.tolist()], seed)
 
 
 def split_off_validation(train: Split, share: float, seed: int) -> tuple[Split, Split]:
@@ -243,6 +245,9 @@ def split_off_validation(train: Split, share: float, seed: int) -> tuple[Split, 
 def class_balanced_subset(labels: Tensor, count: int, seed: int) -> Tensor:
     """Choose exactly `count` images, class shares kept as closely as whole numbers allow (largest remainders).
 
+    No class is lost where `count` is enough for all: one whose share is less than an image gets one, at the cost of the
+    class that is furthest above its share.
+
     Args:
         labels: (N,).
         count: Number of images, at most N.
@@ -255,6 +260,9 @@ def class_balanced_subset(labels: Tensor, count: int, seed: int) -> Tensor:
     wanted = sizes * count / len(labels)
     taken = np.floor(wanted).astype(int)
     taken[np.argsort(taken - wanted, kind="stable")[: count - taken.sum()]] += 1
+    for lost in np.flatnonzero(taken == 0) if count >= len(sizes) else ():
+        taken[np.argmax(np.where(taken > 1, taken - wanted, -np.inf))] -= 1
+        taken[lost] = 1
     return _mask_of_each_class(labels, taken.tolist(), seed).nonzero()[:, 0]
 
 

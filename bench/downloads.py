@@ -20,6 +20,7 @@ OFFLINE_VARIABLE = "AUGBENCH_OFFLINE"
 DOWNLOADS = ".downloads"  # folder of unfinished downloads below the folder of data sets
 NETWORK_TIMEOUT = 30.0  # seconds without any answer
 PIECE = 1 << 20  # most bytes read at a time
+GZIP = b"\x1f\x8b"  # how every `.gz` file begins
 
 
 class Listener:
@@ -201,7 +202,11 @@ def difference(path: Path, md5: str, size: int | None) -> str:
     if start.lstrip().startswith(b"<"):
         return f"{wrong}; it is a web page, not the data: {quoted(start)}"
     length = path.stat().st_size
-    return f"{wrong}; it has {length} bytes instead of {size}" if size not in (None, length) else wrong
+    if size not in (None, length):
+        wrong += f"; it has {length} bytes instead of {size}"
+    if ".gz" in path.suffixes and not start.startswith(GZIP):
+        wrong += "; it is not packed, though its name says so: a browser or a proxy may have unpacked it"
+    return wrong
 
 
 def quoted(start: bytes) -> str:

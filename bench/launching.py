@@ -2,18 +2,22 @@
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from augbench.bench.catalogues import dataset_and_options
+from augbench.bench.catalogues import dataset_and_options, networks
 from augbench.bench.claim import BusyError
+from augbench.bench.dataset_checks import check_for_tuning, load_checked
 from augbench.bench.errors import UserError
+from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 from augbench.bench.launchers.launcher import Activity, Launcher, Order, launchers
+from augbench.bench.network import build_checked
 from augbench.bench.plan import PlannedRun
+from augbench.bench.plugins import plugin_files
 from augbench.bench.prepared import NotPreparedError, PreparedSource
 from augbench.bench.run_folder import RunState, check_output_folder, mark_output_folder
-from augbench.bench.spec import Component
+from augbench.bench.spec import RunSpec
 
 LEAST_FREE_BYTES = 200e6
 
@@ -33,7 +37,7 @@ def prepare_launch(runs: Sequence[PlannedRun], order: Order) -> Launcher:
             missing.
     """
     launcher = launchers().get(order.profile.launcher)()
-    check_datasets([run.spec.dataset for run in runs], order.placement.data)
+    check_data_and_networks([run.spec for run in runs], order.placement.data)
     _check_output(runs, order.out)
     launcher.check(runs, order)
     return launcher
@@ -89,19 +93,44 @@ def _owner(path: Path) -> str:
         return f"the user with the number {path.stat().st_uid}"
 
 
-def check_datasets(components: list[Component], root: Path) -> None:
-    """Make sure that every data set can be loaded.
+def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
+    """Make sure that every data set can be loaded and used, and that networks take its images.
 
     Raises:
-        NotPreparedError: If some have to be prepared first; one paragraph for all of them.
-        UserError: If one is damaged.
+        NotPreparedError: If some data sets have to be prepared first; one paragraph for all of them.
+        UserError: If one is damaged or cannot be used, or a network cannot be used with it.
     """
+    by_dataset: dict[str, dict[tuple[str, str], RunSpec]] = {}
+    for spec in specs:  # what is to be checked is the same for most of them
+        known = by_dataset.setdefault(spec.dataset.label, {})
+        known[spec.network.name, spec.protocol.evaluated_on] = spec
     missing: list[PreparedSource] = []
-    for component in {component.label: component for component in components}.values():
-        source, options = dataset_and_options(component.name, component.all_settings)
+    for different in by_dataset.values():
         try:
-            source.check(options, root)
+            _check_runs_on_one_dataset(list(different.values()), root)
         except NotPreparedError as error:
             missing += error.sources
     if missing:
         raise NotPreparedError(missing, root)
+
+
+def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
+    component = specs[0].dataset
+    source, options = dataset_and_options(component.name, component.all_settings)
+    try:
+        source.check(options, root)
+        data = load_checked(source, options, root)
+    except UserError:
+        raise
+    except FOREIGN_ERRORS as error:  # of a data set that is perhaps the user's own
+        reason = in_words(error, *plugin_files())
+        raise UserError(f"The data set {component.label} cannot be loaded: {reason}. Nothing was started.") from error
+    if any(spec.protocol.evaluated_on == "validation" for spec in specs):
+        check_for_tuning(component.name, data)
+    for network in {spec.network.name: networks().get(spec.network.name) for spec in specs}.values():
+        try:
+            build_checked(network(), data.channels, data.image_size, data.classes)
+        except UserError:
+            raise
+        except FOREIGN_ERRORS:  # of a network that may need a GPU, which is perhaps not here: its run will say so
+            continue

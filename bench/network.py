@@ -7,6 +7,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from augbench.bench.errors import UserError
+
+LARGEST_TRIED = 64  # pixels a side, to find out whether a network needs larger images
+
 
 class NetworkSource(ABC):
     """A network that can be built by name.
@@ -74,3 +78,64 @@ class Normalised(nn.Module):
         """Map images (N, C, H, W) that are normalised already to logits (N, classes)."""
         logits: Tensor = self.network(images.contiguous(memory_format=self.memory_format))
         return logits
+
+
+def build_checked(
+    source: NetworkSource, channels: int, side: int, outputs: int, device: torch.device | str = "cpu"
+) -> nn.Module:
+    """Build a network and pass two black images through it, in evaluation mode, to see that it returns logits.
+
+    Neither the network nor the global random state is changed by the images.
+
+    Args:
+        source: What builds it.
+        channels: Colour channels of the images.
+        side: Height and width of the images, in pixels.
+        outputs: Logits for each image.
+        device: Where it is to live.
+
+    Raises:
+        UserError: If `build` returns no module, the module no logits, or it needs larger images.
+    """
+    network: object = source.build(channels, outputs)
+    if not isinstance(network, nn.Module):
+        raise _unusable(source, f"its `build` returned {type(network).__name__}; it must return a torch.nn.Module")
+    network.to(device)
+    training = network.training
+    with torch.random.fork_rng([device] if torch.device(device).type == "cuda" else []), torch.no_grad():
+        logits = _logits(source, network.eval(), torch.zeros(2, channels, side, side, device=device))
+    network.train(training)
+    found = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else f"type {type(logits).__name__}"
+    if found != f"shape {(2, outputs)}":
+        text = f"for 2 images it returned something of {found}; it must return logits of shape {(2, outputs)}"
+        raise _unusable(source, text)
+    return network
+
+
+def _logits(source: NetworkSource, network: nn.Module, images: Tensor) -> object:
+    try:
+        return network(images)
+    except (RuntimeError, ValueError):  # how torch refuses shapes
+        channels, side = images.shape[1:3]
+        needed = next((larger for larger in range(side + 1, LARGEST_TRIED + 1) if _takes(network, images, larger)), 0)
+        if not needed:  # something else is wrong with it
+            raise
+        raise UserError(
+            f"The network {source.name!r} cannot take images of {side}×{side} pixels with {channels} channels: it "
+            f"needs at least {needed} pixels a side. Choose another network in the suite, or larger images; `augbench "
+            "list networks` shows what there is."
+        ) from None
+
+
+def _takes(network: nn.Module, images: Tensor, side: int) -> bool:
+    try:
+        network(images.new_zeros(*images.shape[:2], side, side))
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
+def _unusable(source: NetworkSource, problem: str) -> UserError:
+    return UserError(
+        f"The network {source.name!r} cannot be used: {problem}. Correct it, then give the same command again."
+    )

@@ -24,6 +24,7 @@ from augbench.bench.array_folder import (
     write_arrays,
 )
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split, class_balanced_subset
+from augbench.bench.dataset_checks import NamedArray, UnusableDataError, check_arrays_fit, check_instance, check_loaded
 from augbench.bench.downloads import check_space, disk_errors
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import flush_folder
@@ -58,22 +59,6 @@ class Arrays:
         """Return the arrays that there are."""
         return {name: array for name, array in vars(self).items() if array is not None}
 
-    def fit(self, classes: int) -> bool:
-        """Whether types and shapes are the right ones and all labels are below `classes`."""
-        held_out, upright = self.held_out, self.upright_test_images
-        return (
-            _fit(self.train_images, self.train_labels, classes)
-            and _fit(self.test_images, self.test_labels, classes)
-            and (held_out is None or (held_out.dtype == bool and held_out.shape == self.train_labels.shape))
-            and (upright is None or (upright.dtype == np.uint8 and upright.shape == self.test_images.shape))
-        )
-
-
-def _fit(images: NDArray[np.uint8], labels: NDArray[np.int64], classes: int) -> bool:
-    types = images.dtype == np.uint8 and labels.dtype == np.int64
-    shapes = images.ndim == 4 and labels.shape == images.shape[:1] and len(labels) > 0
-    return bool(types and shapes and 0 <= labels.min() <= labels.max() < classes)
-
 
 REQUIRED = frozenset(entry.name for entry in fields(Arrays) if entry.default is MISSING)
 """Names of the arrays that every data set has."""
@@ -83,7 +68,9 @@ class PreparedOptions(DatasetOptions):
     """Options of every prepared data set."""
 
     train_images: int | None = Field(
-        None, ge=1, description="training images, class shares kept, chosen by a fixed seed; all by default"
+        None,
+        ge=1,
+        description="training images, chosen by a fixed seed, class shares kept but no class lost; all by default",
     )
 
 
@@ -139,6 +126,11 @@ class PreparedSource(DatasetSource):
         return folder
 
     def _make(self, folder: Path, supply: Supply) -> None:
+        if folder.is_symlink():  # what it points to is perhaps somebody else's
+            raise UserError(
+                f"{folder} is a symbolic link to {folder.readlink()}, where the data set is damaged or missing. Delete "
+                "the link, then give the same command again; what it points to is left as it is."
+            )
         work = Path(tempfile.mkdtemp(prefix=f".{self.name}.", suffix=".tmp", dir=folder.parent))
         try:
             unpacked, result = work / "unpacked", work / "result"
@@ -147,11 +139,9 @@ class PreparedSource(DatasetSource):
             files = supply.provide(self.sources(), unpacked)
             supply.listener.say(f"Preparing {self.name} …")
             arrays = self.read(files)
-            if not arrays.fit(self.classes):
-                raise UserError(
-                    f"The files of {self.name} hold something else than images with labels from 0 to "
-                    f"{self.classes - 1}. Put the originals in their place and give the same command again."
-                )
+            check_instance(self.name, "read", "what `read` returns", arrays, Arrays)
+            named = {name: NamedArray(self.name, name, value, np.ndarray) for name, value in vars(arrays).items()}
+            check_arrays_fit(self.name, named, self.classes)
             check_space(folder.parent, sum(array.nbytes for array in arrays.by_name().values()))
             write_arrays(result, self._manifest(), arrays.by_name())
             if folder.exists():
@@ -178,6 +168,9 @@ class PreparedSource(DatasetSource):
         Raises:
             UserError: If the data set is not prepared, is damaged, or has too few images for the options.
         """
+        return self.apply(options, self._whole(root))
+
+    def _whole(self, root: Path) -> ImageData:
         folder = self.folder(root)
         with disk_errors(folder):
             if not folder.exists():
@@ -189,8 +182,7 @@ class PreparedSource(DatasetSource):
         before = arrays.get("upright_test_images")
         upright = None if before is None else Split(before, test.labels)
         held_out = arrays.get("held_out")
-        whole = ImageData(train, test, self.classes, manifest.provenance, held_out=held_out, upright_test=upright)
-        return self.apply(options, whole)
+        return ImageData(train, test, self.classes, manifest.provenance, held_out=held_out, upright_test=upright)
 
     def apply(self, options: DatasetOptions, data: ImageData) -> ImageData:
         """Apply options to the data set as it was prepared."""
@@ -198,13 +190,13 @@ class PreparedSource(DatasetSource):
         return data if count is None else _with_train_images(self.name, data, count)
 
     def check(self, options: DatasetOptions, root: Path) -> None:
-        """Make sure that the data set is prepared and sound, byte by byte, and that the options fit it."""
-        self.load(options, root)
+        """Make sure that the data set is prepared and sound, byte by byte."""
+        self._whole(root)
         with disk_errors(self.folder(root)):
             check_arrays(self.folder(root))
 
     def is_sound(self, root: Path) -> bool:
-        """Whether the data set is prepared and every byte of it is as it was written."""
+        """Whether the data set is prepared, every byte of it is as it was written, and runs can use it."""
         folder = self.folder(root)
         try:
             with disk_errors(folder):
@@ -212,7 +204,8 @@ class PreparedSource(DatasetSource):
                     return False
                 self._read_manifest(folder)
                 check_arrays(folder)
-        except DamagedDataError:
+            check_loaded(self.name, self._whole(root))
+        except (DamagedDataError, UnusableDataError):
             return False
         return True
 

@@ -62,6 +62,8 @@ class SearchProblem:
     def reduced(self, count: int) -> Split:
         """Choose about `count` of all images, class shares kept, the same for every seed of a run.
 
+        At least one of each class, where `count` is not below the number of classes.
+
         Raises:
             UserError: If so few leave less than two.
         """
@@ -76,7 +78,7 @@ class SearchProblem:
     def reduced_halves(self, count: int) -> tuple[Split, Split]:
         """Choose the images to fit on and those held out, `count` / 2 of each, the same for every seed of a run.
 
-        Class shares are kept; where there are no more, all are chosen.
+        Class shares are kept as by `reduced`; where there are no more, all are chosen.
 
         Raises:
             UserError: If either would be empty.
@@ -107,7 +109,9 @@ class SearchProblem:
     def _choose(self, indices: Tensor, count: int) -> Tensor:
         if count >= len(indices):
             return indices
-        return indices[class_shares_mask(self.images.labels[indices], count / len(indices), REDUCED_SEED)]
+        labels = self.images.labels[indices]
+        least = int(count >= len(labels.unique()))  # with fewer, every class would be chosen from beyond `count`
+        return indices[class_shares_mask(labels, count / len(indices), REDUCED_SEED, least)]
 
     def _take(self, indices: Tensor) -> Split:
         self._asked_for.append(indices)

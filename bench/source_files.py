@@ -2,6 +2,8 @@
 
 import gzip
 import hashlib
+import os
+import re
 import tarfile
 import zipfile
 import zlib
@@ -19,6 +21,7 @@ from augbench.bench.downloads import (
     difference,
     disk_errors,
     download,
+    md5_of,
     offline,
 )
 from augbench.bench.errors import UserError
@@ -70,8 +73,8 @@ class Supply:
     def provide(self, sources: Sequence[SourceFile], unpacked: Path) -> dict[str, Path]:
         """Find, unpack or download files, each with the right md5.
 
-        What lies unpacked is taken before what lies packed, the folder of data sets before the given one, and only
-        what is missing is downloaded.
+        What lies unpacked is taken before what lies packed, the folder of data sets before the given one, a file of the
+        right name before one of another, and only what is missing is downloaded.
 
         Args:
             sources: What is needed.
@@ -109,20 +112,44 @@ class Supply:
         return self.offline or offline()
 
     def _is_seen(self, source: SourceFile) -> bool:
-        unpacked = self._candidates(source.path) if source.md5 else []  # without an md5 it would not be taken
-        return bool(unpacked or self._candidates(source.published.path))
+        published, md5 = source.published, source.md5
+        if md5 and (self._candidates(source.path) or self._renamed(source.path, md5, None)):
+            return True  # without an md5 it would not be taken
+        return bool(self._candidates(published.path) or self._renamed(published.path, published.md5, published.size))
 
-    def _candidates(self, path: str) -> list[Path]:
+    def _places(self, path: str) -> list[Path]:
         places = [self.root / path]
         if self.given is not None:
             places += [self.given / path, self.given / Path(path).name]
-        return [place for place in dict.fromkeys(places) if place.is_file()]
+        return list(dict.fromkeys(places))
+
+    def _candidates(self, path: str) -> list[Path]:
+        return [place for place in self._places(path) if place.is_file()]
+
+    def alike(self, path: str, size: int | None) -> list[Path]:
+        """Files beside the places of another one that have all parts of its name, such as `x (1).npz`, or its size."""
+        places, parts = self._places(path), _parts_of_name(path)
+        folders = dict.fromkeys(place.parent for place in places)
+        beside = [file for folder in folders if os.access(folder, os.R_OK) for file in sorted(folder.glob("*"))]
+        return [
+            file
+            for file in beside
+            if file not in places and file.is_file() and os.access(file, os.R_OK)
+            if parts <= _parts_of_name(file.name) or file.stat().st_size == size
+        ]
+
+    def _renamed(self, path: str, md5: str, size: int | None) -> Path | None:
+        """Path of a file that is right and has another name."""
+        return next((file for file in self.alike(path, size) if md5_of(file) == md5), None)
 
     def _lying(self, source: SourceFile) -> Path | None:
-        """Path of a source file that lies unpacked and is right."""
-        if source.md5 is None or not source.is_packed:
+        """Path of a source file that lies unpacked and is right, perhaps under the name of the packed one."""
+        md5 = source.md5
+        if md5 is None or not source.is_packed:
             return None
-        return next((path for path in self._candidates(source.path) if not difference(path, source.md5, None)), None)
+        names = [source.path, *([source.published.path] if source.published.path == f"{source.path}.gz" else [])]
+        right = (path for name in names for path in self._candidates(name) if md5_of(path) == md5)
+        return next(right, None) or self._renamed(source.path, md5, None)
 
     def _from_published(self, published: Published, wanted: list[SourceFile], unpacked: Path) -> dict[str, Path]:
         archive = self._published(published, wanted)
@@ -137,6 +164,9 @@ class Supply:
             if not what:
                 return path
             wrong.append(f"{path}: {what}")
+        renamed = self._renamed(published.path, published.md5, published.size)
+        if renamed is not None:
+            return renamed
         wrong += [
             f"{path}: {difference(path, source.md5, None)}"
             for source in wanted
@@ -148,6 +178,10 @@ class Supply:
         if self.downloads_nothing:  # it has gone since it was seen
             raise MissingFilesError([published], self)
         return download(published, self.root, self.listener)
+
+
+def _parts_of_name(path: str) -> set[str]:
+    return set(re.findall("[a-z0-9]+", Path(path).name.lower()))
 
 
 class MissingFilesError(UserError):
@@ -163,11 +197,13 @@ class MissingFilesError(UserError):
         switch = "--offline is given" if supply.offline else f"{OFFLINE_VARIABLE} is set"
         several = len(self.files) > 1
         named = [f"{supply.root / file.path} (md5 {file.md5}, {' or '.join(file.urls)})" for file in self.files]
+        alike = dict.fromkeys(str(path) for file in self.files for path in supply.alike(file.path, None))
+        others = f" Of similar names, but with another md5: {', '.join(alike)}." if alike else ""
         super().__init__(
             f"{len(self.files)} published file{'s are' if several else ' is'} not in place{elsewhere}: "
-            f"{'; '.join(named)}. Nothing is downloaded because {switch}. Get {'them' if several else 'it'} where "
-            f"there is a network, put {'them' if several else 'it'} into a folder and give the same command again "
-            "with --from FOLDER."
+            f"{'; '.join(named)}.{others} Nothing is downloaded because {switch}. Get {'them' if several else 'it'} "
+            f"where there is a network, put {'them' if several else 'it'} into a folder and give the same command "
+            "again with --from FOLDER."
         )
 
 
@@ -200,7 +236,7 @@ def unpack(archive: Path, wanted: Sequence[SourceFile], folder: Path, listener: 
     targets = {source.path: folder / f"{number}-{Path(source.path).name}" for number, source in enumerate(wanted)}
     left = set(targets)
     try:
-        for name, content in _members(archive, left.copy()):
+        for name, content in _members(archive, wanted[0].published.name, left.copy()):
             with content, targets[name].open("wb") as target:
                 copyfileobj(content, target)
             left.discard(name)
@@ -216,15 +252,15 @@ def unpack(archive: Path, wanted: Sequence[SourceFile], folder: Path, listener: 
     return targets
 
 
-def _members(archive: Path, names: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Contents of the plain files of some names in an archive."""
-    if archive.name.endswith(".tar.gz"):
+def _members(archive: Path, published_name: str, names: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    """Contents of the plain files of some names in an archive, whose own name may be another than the published one."""
+    if published_name.endswith(".tar.gz"):
         with tarfile.open(archive, "r|gz") as tar:
             for member in tar:
                 inside = tar.extractfile(member) if member.isreg() and member.name in names else None
                 if inside is not None:
                     yield member.name, inside
-    elif archive.name.endswith(".zip"):
+    elif published_name.endswith(".zip"):
         with zipfile.ZipFile(archive) as folder:
             for entry in folder.infolist():
                 if entry.filename in names and not S_ISLNK(entry.external_attr >> 16):

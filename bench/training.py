@@ -18,7 +18,7 @@ from augbench.bench.errors import CannotGoOnError, DivergedError
 from augbench.bench.evaluation import predict
 from augbench.bench.forward_pass import ForwardPass
 from augbench.bench.method import Method, Setting, SharedSpaceMethod
-from augbench.bench.network import NetworkInput, Normalised
+from augbench.bench.network import NetworkInput, Normalised, build_checked
 from augbench.bench.protocol import Budget
 from augbench.bench.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
 from augbench.bench.search import SearchProblem
@@ -370,7 +370,8 @@ def build_network(
         outputs: Outputs for each image, as many as classes by default.
         channels_last: Whether its weights are in channels-last memory order, and images as well.
     """
-    network = networks().get(name)().build(data.channels, outputs or data.classes)
+    source = networks().get(name)()
+    network = build_checked(source, data.channels, data.image_size, outputs or data.classes, device)
     return Normalised(network, *data.mean_and_deviation, channels_last).to(device)
 
 

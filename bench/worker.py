@@ -22,6 +22,7 @@ from augbench.bench.catalogues import dataset_and_options
 from augbench.bench.causes import Cause, cause_of
 from augbench.bench.claim import BusyError, Ownership, TakenOverError, heartbeat
 from augbench.bench.dataset import ImageData
+from augbench.bench.dataset_checks import load_checked
 from augbench.bench.environment import choose_device, describe_device, describe_environment
 from augbench.bench.errors import CannotGoOnError, DivergedError, UserError
 from augbench.bench.evaluation import compare_with_planted, evaluate, summarise
@@ -304,10 +305,9 @@ def load_dataset(component: Component, root: Path) -> ImageData:
     """Load a data set of a specification.
 
     Raises:
-        UserError: If a file is missing or damaged.
+        UserError: If a file is missing or damaged, or runs cannot use what is loaded.
     """
-    source, options = dataset_and_options(component.name, component.all_settings)
-    return source.load(options, root)
+    return load_checked(*dataset_and_options(component.name, component.all_settings), root)
 
 
 def _load(path: Path, identity: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from augbench.bench.catalogues import dataset_and_options, datasets
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
+from augbench.bench.dataset_checks import load_checked
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.law import PlantedLaw
 from augbench.bench.registry import register
@@ -86,7 +87,7 @@ class Planted(DatasetSource):
         """Load the base, transform its images and shrink them."""
         options = _planted(options)
         base, base_options = self.base(options)
-        data, law = base.load(base_options, root), options.law
+        data, law = load_checked(base, base_options, root), options.law
         _check_size(data, options)
         random = np.random.RandomState(PLANTING_SEED)  # the one NumPy generator whose stream is frozen
         train, test = (_plant(split, law, random, options.shrink) for split in (data.train, data.test))
@@ -106,12 +107,9 @@ class Planted(DatasetSource):
         return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
 
     def check(self, options: DatasetOptions, root: Path) -> None:
-        """Check the base, and that its images can be shrunk."""
-        options = _planted(options)
+        """Check the base."""
         base, base_options = self.base(options)
         base.check(base_options, root)
-        if options.shrink > 1:
-            _check_size(base.load(base_options, root), options)
 
 
 def _check_size(data: ImageData, options: PlantedOptions) -> None:

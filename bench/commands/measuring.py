@@ -15,7 +15,7 @@ from augbench.bench.commands.plain import safe
 from augbench.bench.errors import UserError
 from augbench.bench.estimates import Group
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
-from augbench.bench.launching import check_datasets
+from augbench.bench.launching import check_data_and_networks
 from augbench.bench.plugins import plugin_files
 from augbench.bench.profile import Profile
 from augbench.bench.worker import load_dataset
@@ -24,7 +24,7 @@ from augbench.bench.worker import load_dataset
 def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.device, data: Path, out: Path) -> None:
     """Measure what a run of each group costs about which nothing is known; a bar shows how many there are left."""
     unknown = [group for group in groups if group.estimate is None]
-    check_datasets([group.spec.dataset for group in unknown], data)
+    check_data_and_networks([group.spec for group in unknown], data)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     threads = torch.get_num_threads()

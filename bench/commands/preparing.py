@@ -17,8 +17,11 @@ from augbench.bench.catalogues import dataset_and_options, datasets
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import data_folder
 from augbench.bench.dataset import DatasetOptions, DatasetSource
+from augbench.bench.dataset_checks import UnusableDataError, load_checked
 from augbench.bench.downloads import Listener, Published, disk_errors, megabytes
 from augbench.bench.errors import UserError
+from augbench.bench.foreign import FOREIGN_ERRORS, in_words
+from augbench.bench.plugins import plugin_files
 from augbench.bench.prepared import FOLDER, NotPreparedError, PreparedSource
 from augbench.bench.source_files import MissingFilesError, Supply
 from augbench.bench.suite import load_suite
@@ -60,6 +63,11 @@ def _prepare(sources: list[DatasetSource], supply: Supply, console: Console) -> 
         except MissingFilesError as error:
             missing += error.files
             continue
+        except UserError:
+            raise
+        except FOREIGN_ERRORS as error:  # of a data set that is perhaps the user's own
+            reason = in_words(error, *plugin_files())
+            raise UserError(f"The data set {source.name!r} could not be prepared: {reason}.") from error
         said = f"ready in {folder}" if folder else "nothing to prepare: it comes with a package"
         console.print(f"{source.name}: {said}", markup=False, highlight=False, soft_wrap=True)
     if missing:  # of all data sets at once, so that one goes only once to where there is a network
@@ -207,8 +215,8 @@ def _verified(source: PreparedSource, root: Path) -> Verified:
     try:
         check_arrays(folder)
         size = read_manifest(folder).size
-        data = source.load(source.options_type(), root)
-    except DamagedDataError as error:
+        data = load_checked(source, source.options_type(), root)
+    except (DamagedDataError, UnusableDataError) as error:
         return Verified(source.name, str(folder), error.what)
     mean, deviation = (tuple(values.tolist()) for values in data.mean_and_deviation)
     shape = tuple(data.train.images.shape[1:])

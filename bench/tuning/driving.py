@@ -12,7 +12,7 @@ from augbench.bench.claim import BusyError
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Order
 from augbench.bench.launchers.ray import Campaign, Ray, worker_environment
-from augbench.bench.launching import check_datasets
+from augbench.bench.launching import check_data_and_networks
 from augbench.bench.plan import PlannedRun
 from augbench.bench.run_folder import RunFolder, RunState, check_output_folder, is_run_folder, mark_output_folder
 from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, settle
@@ -70,7 +70,7 @@ def check_tuning(tuning: Tuning, order: Order) -> None:
     ray_cluster.require_ray(order.profile.ray)
     if tuning.search == "optuna":
         _require_optuna()
-    check_datasets([tuning.base.dataset], order.placement.data)
+    check_data_and_networks(tuning.specs(tuning.initial)[:1], order.placement.data)
     Ray().check([first_run(tuning, order.out)], order)
 
 
