@@ -42,7 +42,7 @@ def bound(
         draws=draws,
     )
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(found.as_dict(), indent=1, allow_nan=False))
         return
     console = Console()
     console.print(_table(found))

@@ -13,6 +13,7 @@ from rich.table import Table
 from augbench.bench.catalogues import methods
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import Device
+from augbench.bench.commands.screen import waiting
 from augbench.bench.errors import UserError
 from augbench.bench.foreign import prints_apart
 
@@ -39,10 +40,10 @@ def method(
 
     target = methods().get(name)
     console = Console()
-    with Console(stderr=True).status(f"Checking {name} …"), prints_apart() if as_json else nullcontext():
+    with waiting(f"Checking {name} …"), prints_apart() if as_json else nullcontext():
         report = check_method(target, _parsed(settings or []), device)
     if as_json:
-        typer.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(report.as_json(), indent=1))
     else:
         _print(report, console)
     if not report.passed:

@@ -17,6 +17,7 @@ from rich.text import Text
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
 from augbench.bench.commands.plain import duration, in_one_line, safe
+from augbench.bench.commands.screen import is_screen
 from augbench.bench.errors import UserError
 from augbench.bench.failures import WITHOUT_RESULT
 from augbench.bench.overview import Overview, Progress, SeenRun, Survey, progress_of
@@ -64,7 +65,7 @@ def watch(
     console = Console()
     survey = Survey(out)
     try:
-        overview = _watch_screen(survey, every, console) if console.is_terminal else _watch_lines(survey, every)
+        overview = _watch_screen(survey, every, console) if is_screen(console) else _watch_lines(survey, every)
     except KeyboardInterrupt:
         typer.echo(f"Stopped watching; the runs go on. `augbench cancel --all{where(out)}` stops them.")
         raise typer.Exit(INTERRUPTED) from None

@@ -51,7 +51,7 @@ def list_registered(
     if as_json:
         for reason in broken:
             typer.echo(reason, err=True)
-        typer.echo(json.dumps(list(cards.values()) if name is None else cards[name], indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(list(cards.values()) if name is None else cards[name], indent=1))
     elif name is None:
         _print_overview(cards, broken)
     elif "toml" in cards[name]:
@@ -169,7 +169,7 @@ def _print_card(card: dict[str, Any]) -> None:
 
 def _wrapped(line: str, console: Console) -> str:
     """Break a line between words where a terminal would break it inside them; what is no terminal gets it whole."""
-    if not console.is_terminal:
+    if not console.file.isatty():
         return line
     hanging = " " * (len(line) - len(line.lstrip()) + 4)
     width = max(console.width, 2 * len(hanging))

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -15,6 +16,7 @@ from typer.main import get_group
 import augbench
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.plain import safe
+from augbench.bench.commands.streams import OutputError, silence
 from augbench.bench.errors import UserError
 from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
 
@@ -174,13 +176,24 @@ def _options(
 def main() -> None:
     """Run the command line; a mistake of the user ends in one paragraph and exit status 2."""
     try:
-        app(_plugins_first(sys.argv[1:]))
-    except UserError as error:
-        from rich.console import Console  # here, since most commands end without
-
-        text = safe(f"Error: {error}")  # may quote what the code of a run has said
-        Console(stderr=True).print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+        try:
+            app(_plugins_first(sys.argv[1:]))
+        finally:
+            sys.stdout.flush()  # what the code of others has printed may still be waiting
+    except BrokenPipeError:
+        silence(sys.stdout)
+        sys.exit(1)
+    except (UserError, OutputError) as error:
+        _print_error(error)
         sys.exit(2)
+
+
+def _print_error(error: Exception) -> None:
+    from rich.console import Console  # here, since most commands end without
+
+    text = safe(f"Error: {error}")  # may quote what the code of a run has said
+    with suppress(OutputError):
+        Console(stderr=True).print(text, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _plugins_first(arguments: Sequence[str]) -> list[str]:

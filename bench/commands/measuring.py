@@ -7,11 +7,11 @@ from typing import Any
 import torch
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from augbench.bench.allocator import keep_freed_memory
 from augbench.bench.calibration import add_measurement, measure
 from augbench.bench.commands.plain import safe
+from augbench.bench.commands.screen import progress_bars
 from augbench.bench.errors import UserError
 from augbench.bench.estimates import Group
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
@@ -25,12 +25,10 @@ def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.dev
     """Measure what a run of each group costs about which nothing is known; a bar shows how many there are left."""
     unknown = [group for group in groups if group.estimate is None]
     check_data_and_networks([group.spec for group in unknown], data)
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     threads = torch.get_num_threads()
     keep_freed_memory()  # as runs do
     loaded: tuple[Any, Any] = (None, None)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bars(Console(stderr=True)) as progress:
         task = progress.add_task("measuring", total=len(unknown))
         for group in sorted(unknown, key=lambda group: group.spec.dataset.label):
             spec = group.spec

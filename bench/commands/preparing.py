@@ -9,13 +9,14 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+from rich.progress import DownloadColumn, Progress, TaskID, TransferSpeedColumn
 from rich.table import Table
 
 from augbench.bench.array_folder import DamagedDataError, check_arrays, read_manifest
 from augbench.bench.catalogues import dataset_and_options, datasets
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import data_folder
+from augbench.bench.commands.screen import progress_bars, waiting
 from augbench.bench.dataset import DatasetOptions, DatasetSource
 from augbench.bench.dataset_checks import UnusableDataError, load_checked
 from augbench.bench.downloads import Listener, Published, disk_errors, megabytes
@@ -117,8 +118,7 @@ class _Progress(Listener):
 
 @contextmanager
 def _listening(console: Console) -> Iterator[Listener]:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with progress_bars(console, DownloadColumn(), TransferSpeedColumn()) as bars:
         yield _Progress(console, bars)
 
 
@@ -165,10 +165,10 @@ def verify_datasets(names: list[str], data: Path, *, as_json: bool) -> None:
     root = data_folder(data)
     with disk_errors(root):
         sources = _prepared(names, root)
-        with Console(stderr=True).status("Verifying …"):
+        with waiting("Verifying …"):
             found = [_verified(source, root) for source in sources]
     if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found], indent=1, ensure_ascii=False))
+        typer.echo(json.dumps([asdict(one) for one in found], indent=1))
     else:
         console = Console()
         console.print(_table(found))

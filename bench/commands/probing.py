@@ -1,7 +1,6 @@
 """`augbench probe`: how accuracy falls, or does not, as one transform of the test images grows."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from decimal import Decimal, DecimalException
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from augbench.bench.catalogues import datasets
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
+from augbench.bench.commands.screen import progress_bars
 from augbench.bench.environment import choose_device
 from augbench.bench.errors import UserError, one_of, shortened
 from augbench.bench.files import make_folder
@@ -66,7 +65,8 @@ def probe(
     make_folder(out)
     with_identity = {name: sorted({*taken, KINDS[name].identity}) for name, taken in asked.items()}
     console = Console()
-    with _progress(console, len(found) * sum(map(len, with_identity.values()))) as (progress, task):
+    with progress_bars(console) as progress:
+        task = progress.add_task("transforms", total=len(found) * sum(map(len, with_identity.values())))
         frame = probe_runs(
             found,
             with_identity,
@@ -162,14 +162,6 @@ def _too_many(text: str) -> UserError:
     return UserError(
         f"--values {shortened(text)!r} are more than {MOST_VALUES}. Take a larger step or a smaller range."
     )
-
-
-@contextmanager
-def _progress(console: Console, total: int) -> Iterator[tuple[Progress, TaskID]]:
-    """Show one bar for the length of the block."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield progress, progress.add_task("transforms", total=total)
 
 
 def _tables(summary: "pd.DataFrame", kind: ProbeKind, draws: int, on: str | None) -> Iterator[Table]:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TaskID
 
+from augbench.bench.commands.screen import is_screen, progress_bars
 from augbench.bench.launchers.launcher import Activity
 from augbench.bench.run_folder import RunFolder
 
@@ -28,12 +29,15 @@ class LaunchProgress:
         for run in activity.running:
             self._show_run(run)
         self.progress.update(self.overall, completed=len(activity.ended))
-        if not self.console.is_terminal:
+        if not is_screen(self.console):
             for run in activity.ended[self.reported :]:
                 self.reported += 1
                 state = run.read_status().get("state", "not begun")
                 self.console.print(
-                    f"[{self.reported}/{self.total}] {run.path.name}: {state}", markup=False, soft_wrap=True
+                    f"[{self.reported}/{self.total}] {run.path.name}: {state}",
+                    markup=False,
+                    highlight=False,
+                    soft_wrap=True,
                 )
 
     def _show_run(self, run: RunFolder) -> None:
@@ -47,6 +51,5 @@ class LaunchProgress:
 @contextmanager
 def launch_progress(console: Console, total: int) -> Iterator[LaunchProgress]:
     """Show progress bars for the length of the block."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bars(console) as progress:
         yield LaunchProgress(console, progress, total)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
+from augbench.bench.commands.screen import progress_bars
 from augbench.bench.errors import UserError
 from augbench.bench.files import make_folder
 
@@ -44,7 +44,7 @@ def _train_all(seeds: int, console: Console) -> "list[ToyRun]":
     from augbench.bench.toy import Way, train
 
     runs = []
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bars(console) as progress:
         task = progress.add_task("trainings", total=seeds * len(Way))
         for seed in range(seeds):
             for way in Way:

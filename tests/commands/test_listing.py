@@ -12,12 +12,20 @@ from augbench.bench.suite import built_in_suites, parse_suite
 CommandLine = Callable[..., tuple[int, str, str]]
 
 
+class Screen(io.StringIO):
+    """Text that a terminal has got."""
+
+    def isatty(self) -> bool:
+        """Say that it is one."""
+        return True
+
+
 @pytest.fixture
 def on_terminal(augbench: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Run the command as on a terminal of 60 columns; returns the lines it shows."""
 
     def run(*arguments: str) -> list[str]:
-        screen = io.StringIO()
+        screen = Screen()
         monkeypatch.setattr(listing, "Console", lambda: Console(file=screen, force_terminal=True, width=60))
         assert augbench(*arguments)[0] == 0
         return screen.getvalue().splitlines()
