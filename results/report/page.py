@@ -26,7 +26,6 @@ from augbench.results.report.pictures import gallery
 from augbench.results.report.results_grids import results_grids
 from augbench.results.report.subject import definitions, headline_numbers, notes, subject_grids
 from augbench.results.tables import all_tables
-from augbench.results.tables.definitions import best_definition
 from augbench.results.tables.notes import run_notes
 
 TITLE = "Comparison of augmentation learners"
@@ -107,6 +106,7 @@ def _chart_data(runs: Runs) -> Json:
 
 def _texts(runs: Runs) -> Json:
     is_finished = RunState.DONE.value in runs.states
+    grids = results_grids(runs)
     return {
         "sources": [str(source) for source in runs.sources],
         "numbers": headline_numbers(runs),
@@ -115,8 +115,8 @@ def _texts(runs: Runs) -> Json:
         "subjects": subject_grids(runs),
         "notes": notes(runs),
         "definitions": definitions(runs),
-        "grids": results_grids(runs),
-        "tables": _tables(runs) if is_finished else [],
+        "grids": grids,
+        "tables": _tables(runs, [note for grid in grids for note in grid.notes]) if is_finished else [],
         "findings": findings(runs) if is_finished else [],
         "learned_grid": learned_grid(runs),
         "gallery": gallery(runs),
@@ -129,10 +129,15 @@ def _texts(runs: Runs) -> Json:
     }
 
 
-def _tables(runs: Runs) -> list[Grid]:
-    """Tables as `augbench tables` writes them; the comparison has all its numbers in those of the page already."""
+def _tables(runs: Runs, notes: Iterable[str]) -> list[Grid]:
+    """Tables as `augbench tables` writes them; the comparison has all its numbers in those of the page already.
+
+    Args:
+        runs: What they are about.
+        notes: Sentences that stand below other tables of the page.
+    """
     files, finished = all_tables(runs, without=("comparison",)), runs.finished()
-    said = {*run_notes(runs, finished), *definitions(runs), best_definition(finished)}
+    said = {*run_notes(runs, finished), *definitions(runs), *notes}
     return [grid_of(table, said) for tables in files.values() for table in tables]
 
 

@@ -12,7 +12,7 @@ from augbench.results.report.cost_grid import device_cells, device_columns, mean
 from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, text_cells
 from augbench.results.report.units import TimeUnit, time_unit
 from augbench.results.tables.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, by_comparison, score_cells
-from augbench.results.tables.definitions import best_definition
+from augbench.results.tables.definitions import bold_definitions
 from augbench.results.tables.table import NOTHING, Cell
 
 MEASURES = {
@@ -58,7 +58,8 @@ def _method_grid(runs: Runs, finished: pd.DataFrame, unit: TimeUnit) -> Grid:
         for number in draws
         for row in _family(here, group, number, unit)
     )
-    notes = (_NOTE, best_definition(finished))
+    marked = ((row[1].text, any(cell.strong for cell in row)) for row in rows)
+    notes = (_NOTE, *bold_definitions(marked))
     return Grid("methods", "Methods: means over seeds", "rows of means", columns, rows, notes)
 
 

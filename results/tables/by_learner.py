@@ -9,10 +9,15 @@ from augbench.results.frame import Runs
 from augbench.results.records.labels import method_rank
 from augbench.results.tables.cells import accuracy_digits, asked_seeds, by_comparison, score_cells, scores_of
 from augbench.results.tables.comparison import device_of, row_of, with_draws
-from augbench.results.tables.definitions import accuracy_definition, best_definition, calibration_definition
+from augbench.results.tables.definitions import (
+    accuracy_definition,
+    bold_definitions,
+    bold_in_brief,
+    calibration_definition,
+)
 from augbench.results.tables.hours import HOURS_DEFINITION, hours_rows
 from augbench.results.tables.notes import run_notes
-from augbench.results.tables.table import NOTHING, Cell, Column, Table
+from augbench.results.tables.table import NOTHING, Cell, Column, Table, marked
 
 ABLATIONS = ("augerino-pb", "scale-norm")
 """Each changes one of the two ideas of `scale`: the parametrisation or the regulariser."""
@@ -35,7 +40,6 @@ def accuracy_tables(runs: Runs) -> list[Table]:
     definitions = (
         accuracy_definition(finished, _draws(runs, finished)[1:]),
         HOURS_DEFINITION,
-        best_definition(finished),
     )
 
     def measures(here: Runs, group: pd.DataFrame) -> Measures:
@@ -57,7 +61,6 @@ def detailed_tables(runs: Runs) -> list[Table]:
         "sd over repeats: standard deviation of the accuracy of one network over repeated test-time draws (n − 1 in "
         "the divisor), root mean square over the seeds. It says how much the draws matter, not how much another "
         "training run would differ; that is what ± says.",
-        best_definition(chosen),
     )
     title = "Accuracy with test-time draws, and how much the draws matter"
     return [_table("accuracy-detailed", title, runs, chosen, _detailed, definitions)]
@@ -75,7 +78,6 @@ def ablation_tables(runs: Runs) -> list[Table]:
         "augerino-pb: Augerino's parametrisation, without flips, with SCALE's PAC-Bayes regulariser. scale-norm: "
         "SCALE's parametrisation with Augerino's regulariser. scale: both its own.",
         accuracy_definition(chosen, _draws(runs, chosen)[1:]),
-        best_definition(chosen),
     )
     title = "Ablation: parametrisation and regulariser"
     return [_table("ablation", title, runs, chosen, _accuracies, definitions)]
@@ -90,7 +92,6 @@ def svhn_tables(runs: Runs) -> list[Table]:
     definitions = (
         "svhn: trained on the split train, 73,257 difficult images. svhn-extra: on train and extra together.",
         accuracy_definition(chosen, []),
-        best_definition(chosen),
     )
     return [
         _table("svhn", "House numbers", runs, chosen, lambda here, group: _accuracies(here, group, most=0), definitions)
@@ -110,7 +111,6 @@ def calibration_tables(runs: Runs) -> list[Table]:
     definitions = (
         calibration_definition(finished, equal_mass=True),
         accuracy_definition(finished, _draws(runs, finished)[1:]).partition(". ")[2],
-        best_definition(finished),
     )
     return [_table("calibration", "Calibration", runs, finished, measures, tuple(filter(None, definitions)))]
 
@@ -175,7 +175,9 @@ def _table(
         if cells
     ]
     columns = tuple(Column(label, "", None, "") for label in labels)
-    return Table(name, title, run_notes(runs, chosen), tuple(definitions), columns, tuple(rows), "Measure")
+    said = (*definitions, *bold_definitions(marked(rows)))
+    brief = bold_in_brief(marked(rows))
+    return Table(name, title, run_notes(runs, chosen), said, columns, tuple(rows), "Measure", bold=brief)
 
 
 def _devices(group: pd.DataFrame) -> dict[str, str]:

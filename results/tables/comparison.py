@@ -13,9 +13,14 @@ from augbench.results.tables.costs import (
     tuning_cell,
     tuning_definitions,
 )
-from augbench.results.tables.definitions import accuracy_definition, best_definition, calibration_definition
+from augbench.results.tables.definitions import (
+    accuracy_definition,
+    bold_definitions,
+    bold_in_brief,
+    calibration_definition,
+)
 from augbench.results.tables.notes import run_notes
-from augbench.results.tables.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, mean_cell
+from augbench.results.tables.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, marked, mean_cell
 
 OF_THE_MAXIMUM = "share of the maximum"
 RECOVERY_DIGITS = 3  # chance alone moves a distance by about 0.002
@@ -49,8 +54,15 @@ def comparison_table(runs: Runs) -> Table:
             if column.draws is not None
         }
         rows += [_row(group, inside, columns, scores) for _, inside in group.groupby("label", sort=False)]
-    notes, definitions = run_notes(runs, finished), _definitions(finished, columns)
-    return Table("comparison", "Comparison of augmentation learners", notes, definitions, columns, tuple(rows))
+    return Table(
+        "comparison",
+        "Comparison of augmentation learners",
+        run_notes(runs, finished),
+        (*_definitions(finished, columns), *bold_definitions(marked(rows))),
+        columns,
+        tuple(rows),
+        bold=bold_in_brief(marked(rows)),
+    )
 
 
 def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]:
@@ -139,7 +151,6 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
         "network, budget and device; compilation and evaluation are not counted. Image passes: images through the "
         "network in training, forwards; search passes: through any network in the search.",
         *tuning_definitions(columns),
-        best_definition(finished),
     )
 
 

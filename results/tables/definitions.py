@@ -6,28 +6,44 @@ import pandas as pd
 
 from augbench.results.statistics.paired import LEAST_SEEDS
 from augbench.results.tables.table import NOTHING
-from augbench.results.wording import listed
+from augbench.results.wording import few_names, listed
 
 LEVEL = 0.05
-"""Significance level of what is bold together with the best."""
+"""Significance level of what is bold."""
 
-FEW_SEEDS = 5
-"""With so many or fewer the test finds large differences only, so that bold is no praise."""
+BOLD = (
+    "Bold: methods with all seeds that no other one is shown to beat (higher accuracy, lower NLL, Brier score or ECE). "
+    "Shown means by paired t-tests over seeds between all pairs of methods in the table, on these test images, "
+    "corrected after Holm: for each measure on each data set, equal methods are told apart by chance in at most "
+    f"{100 * LEVEL:g} % of cases, if differences are roughly normal. Few seeds show few differences, and fewer still "
+    "among many methods, so bold does not mean as good as the best mean. A measure without bold could not be tested."
+)
+UNTESTED = (
+    f"Nothing is bold on {{names}}: nothing can be tested there. A test takes two methods with all of at least "
+    f"{LEAST_SEEDS} seeds, more than one epoch, and a difference that varies with the seed."
+)
+BRIEF_BOLD = "Bold: not shown to be worse than another method; few seeds show little."
+BRIEF_UNTESTED = f"Nothing is bold on {{names}}: a test takes two methods with {LEAST_SEEDS} seeds at least."
 
 
-def best_definition(finished: pd.DataFrame) -> str:
-    """Say what is bold, and what that is worth with so few seeds."""
-    seeds = finished["asked"]
-    sentences = [
-        "Bold: the best mean (highest accuracy, lowest NLL, Brier score and ECE) among the methods with all seeds, and "
-        "every method that is not significantly worse: paired t-test over seeds, corrected after Holm for all tests "
-        f"against the best, level {LEVEL:g}, on these test images."
-    ]
-    if seeds.between(LEAST_SEEDS, FEW_SEEDS).any():
-        sentences.append("With so few seeds much is bold because little is known, not because it is as good.")
-    if seeds.min() < LEAST_SEEDS:
-        sentences.append(f"Fewer than {LEAST_SEEDS} seeds are not tested: there the best mean alone is bold.")
-    return " ".join(sentences)
+def bold_definitions(marked: Iterable[tuple[str, bool]], bold: str = BOLD, untested: str = UNTESTED) -> list[str]:
+    """Say what is bold, and where nothing is since nothing could be tested.
+
+    Args:
+        marked: Comparisons, each as often as it has cells, and whether the cell is bold.
+        bold: What bold means.
+        untested: Why nothing is bold on the comparisons `{names}`.
+    """
+    found: dict[str, bool] = {}
+    for comparison, is_bold in marked:
+        found[comparison] = found.get(comparison, False) or is_bold
+    without = [comparison for comparison, has_bold in found.items() if not has_bold]
+    return [*([bold] if any(found.values()) else []), *([untested.format(names=few_names(without))] if without else [])]
+
+
+def bold_in_brief(marked: Iterable[tuple[str, bool]]) -> str:
+    """Say the same in the few words that a terminal has room for."""
+    return " ".join(bold_definitions(marked, BRIEF_BOLD, BRIEF_UNTESTED))
 
 
 def accuracy_definition(finished: pd.DataFrame, draws: Sequence[int]) -> str:

@@ -1,7 +1,8 @@
 """How much better each method is than a reference, seed by seed and image by image, and how sure that is."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,14 @@ import pandas as pd
 from augbench.results.frame import Runs
 from augbench.results.statistics.bootstrap import Floats, Interval, Weights, mean_intervals
 from augbench.results.statistics.improvement import Improvement, probability_of_improvement
-from augbench.results.statistics.paired import best_methods, by_seed, holm, paired_differences, paired_p_value
+from augbench.results.statistics.paired import (
+    LEAST_SEEDS,
+    PairTest,
+    best_methods,
+    by_seed,
+    compare_family,
+    paired_differences,
+)
 from augbench.results.tables.cells import accuracy_digits, asked_seeds, by_comparison, is_trial, scores_of
 from augbench.results.tables.comparison import row_of, with_draws
 from augbench.results.tables.definitions import LEVEL
@@ -31,12 +39,14 @@ DEFINITIONS = (
     "Difference: mean accuracy minus that of the method that it is against, over the seeds that both have, in "
     "percentage points. In brackets: 95 % interval by a bootstrap that resamples seeds and test images, widened for "
     "few seeds; it allows for other seeds and other test images.",
-    "p: two-sided paired t-test over seeds, corrected after Holm for all rows of the data set; it allows for other "
-    "seeds on these same test images. With two or three seeds only large differences can be significant, so that a "
-    "large p says little. The reference is none without draws or, where there is none, the best method, which makes "
-    "differences to it look larger than they are.",
+    "p: two-sided paired t-test over seeds; it allows for other seeds on these same test images. The reference is none "
+    "without draws. Where there is none, it is the method with the best mean, which makes differences to it look "
+    "larger than they are. p is corrected after Holm for all rows of the data set; where the numbers choose the "
+    f"reference, for all pairs. Fewer than {LEAST_SEEDS} seeds are not tested. Few seeds show large differences only, "
+    "so that a large p says little.",
     "P(better): share of pairs of runs in which the method's accuracy is the higher one, ties counted as half. In "
-    "brackets: 95 % bootstrap interval over the runs; none where all pairs turn out alike, as happens with few runs.",
+    "brackets: 95 % interval for fresh runs (Clopper and Pearson, with as many trials as the method with fewer runs "
+    "has). Five runs or fewer never exclude 0.5.",
     f"Bold: significantly better or worse, p at most {LEVEL:g}, with all seeds that were asked for. (k/N): both have "
     "only k of these N seeds.",
 )
@@ -56,7 +66,8 @@ class Difference:
         estimate: Mean difference of accuracy over these seeds, as a share; None without a common seed.
         interval: The same with its interval over seeds and images; None where it could not be computed.
         p_value: Of the paired t-test over seeds; None where nothing can be tested.
-        p_adjusted: The same, corrected after Holm for all differences of the comparison.
+        p_adjusted: The same, corrected after Holm for all differences of the comparison or, where the numbers choose
+            the reference, for those of all pairs.
         improvement: Probability of improvement; None without a common seed.
         problems: Why something could not be computed.
     """
@@ -101,7 +112,8 @@ def differences_table(runs: Runs) -> Table:
     left_out = sorted(set(finished["comparison"]) - {difference.comparison for difference in found})
     notes = (*run_notes(runs, finished), *_not_computed(found), *_not_compared(left_out))
     data = pd.DataFrame([_line(row, difference) for row, difference in zip(rows, found, strict=True)])
-    return Table("differences", "Differences from a reference", notes, DEFINITIONS, COLUMNS, tuple(rows), data=data)
+    title, bold = "Differences from a reference", "Bold: significantly better or worse."
+    return Table("differences", title, notes, DEFINITIONS, COLUMNS, tuple(rows), data=data, bold=bold)
 
 
 def _comparable(runs: Runs) -> Iterator[tuple[Runs, pd.DataFrame]]:
@@ -136,9 +148,19 @@ def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
     named = pd.concat(frame.assign(label=frame["label"] + with_draws(draws)) for draws, frame in by_draws.items())
     intervals = _intervals(runs, group, reference, entries)
     wide = by_seed(named)
-    found = [_difference(wide, group, reference, entry, intervals.get(entry)) for entry in entries]
-    adjusted = holm([difference.p_value for difference in found])
-    return [replace(one, p_adjusted=p_value) for one, p_value in zip(found, adjusted, strict=True)]
+    tests = _tests(wide, group, reference, [label + with_draws(draws) for label, draws in entries])
+    return [
+        _difference(wide, group, reference, entry, intervals.get(entry), test)
+        for entry, test in zip(entries, tests, strict=True)
+    ]
+
+
+def _tests(wide: pd.DataFrame, group: pd.DataFrame, reference: str, names: Sequence[str]) -> list[PairTest]:
+    """Test each row against the reference; as part of all pairs where the numbers have chosen the reference."""
+    rows = [(reference, name) for name in names]
+    is_given = (group.loc[group["label"] == reference, "method"] == PREFERRED_REFERENCE).any()
+    tests = compare_family(wide, rows if is_given else list(combinations([reference, *names], 2)))
+    return [tests[pair] for pair in rows]
 
 
 def _reference(group: pd.DataFrame, accuracies: pd.DataFrame) -> str | None:
@@ -155,12 +177,12 @@ def _difference(
     reference: str,
     entry: tuple[str, int],
     interval: Interval | None,
+    test: PairTest,
 ) -> Difference:
     label, draws = entry
     over_seeds = paired_differences(wide, label + with_draws(draws), reference)
     estimate = float(over_seeds.mean()) if len(over_seeds) else None
-    p_value = paired_p_value(over_seeds)
-    problems = list(_problems(over_seeds, p_value, reference, interval))
+    problems = list(_problems(over_seeds, test.p_value, reference, interval))
     if interval is not None and (estimate is None or abs(interval.estimate - estimate) > MISMATCH):
         interval, problems = None, [*problems, "no interval where predictions and recorded accuracies do not agree"]
     return Difference(
@@ -172,8 +194,8 @@ def _difference(
         asked=asked_seeds(group),
         estimate=estimate,
         interval=interval,
-        p_value=p_value,
-        p_adjusted=None,
+        p_value=test.p_value,
+        p_adjusted=test.p_adjusted,
         improvement=_improvement(wide.loc[over_seeds.index], label + with_draws(draws), reference),
         problems=tuple(problems),
     )
@@ -187,6 +209,8 @@ def _problems(
         yield f"no seed in common with {reference}"
     elif len(over_seeds) == 1:
         yield f"a single seed in common with {reference}"
+    elif len(over_seeds) < LEAST_SEEDS:
+        yield f"no test of fewer than {LEAST_SEEDS} seeds in common with {reference}"
     elif p_value is None:
         yield f"no test where the difference to {reference} is the same with every seed"
     if interval is None and len(over_seeds) > 1:

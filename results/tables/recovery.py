@@ -69,7 +69,8 @@ def coordinate_table(runs: Runs) -> Table:
                 rows.append(_row(inside, cells, f"{comparison}: {law}"))
     definitions = (RECOVERY_DEFINITION, "Bold: the coordinates that the planted law changes.", LAWS)
     title = "Planted symmetries by coordinate"
-    return Table("recovery-by-coordinate", title, run_notes(runs, planted), definitions, columns, tuple(rows))
+    notes, bold = run_notes(runs, planted), "Bold: what was planted."
+    return Table("recovery-by-coordinate", title, notes, definitions, columns, tuple(rows), bold=bold)
 
 
 def _planted(runs: Runs) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """A table of results as it is before a format is chosen: columns, rows, cells and what has to be said about them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -109,6 +109,7 @@ class Table:
         rows: Rows, grouped by data set.
         label_heading: Heading of the rows' labels.
         data: What the CSV file holds, where that is more than the cells.
+        bold: What bold means in brief, for the terminal.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Table:
     rows: tuple[Row, ...]
     label_heading: str = "Method"
     data: pd.DataFrame | None = None
+    bold: str = ""
 
     def groups(self) -> Iterator[tuple[str, list[Row]]]:
         """Yield each data set with its rows."""
@@ -155,6 +157,11 @@ class Table:
             for name, row in zip([comparison, *[""] * len(rows)], rows, strict=False):
                 seeds = [str(row.seeds or "")] if self.has_seeds else []
                 yield [name, row.label, *seeds], row
+
+
+def marked(rows: Iterable[Row]) -> Iterator[tuple[str, bool]]:
+    """Yield for each cell of some rows its comparison and whether it is bold."""
+    return ((row.comparison, cell.best) for row in rows for cell in row.cells)
 
 
 def number(value: float, digits: int) -> str:

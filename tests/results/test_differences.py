@@ -66,13 +66,14 @@ def test_by_hand(write_right: WriteRight, tmp_path: Path) -> None:
     assert (found["reference"], found["seeds"], found["asked"]) == ("none", 3, 3)
     interval = paired_difference(SCALE, NONE)
     assert (found["difference_low"], found["difference_high"]) == (interval.low, interval.high)
-    assert (found["probability_of_improvement"], found["probability_low"]) == (1, None)
+    assert (found["probability_of_improvement"], found["probability_high"]) == (1, 1)
+    assert found["probability_low"] == pytest.approx(0.025 ** (1 / 3))
     (row,) = table.rows
     assert row.cells[1].best
     assert interval.low is not None
     assert interval.high is not None
     ends = f"+{100 * interval.low:.1f}, +{100 * interval.high:.1f}"
-    assert texts(table, "scale") == ["none", f"+36.7 [{ends}]", "0.008", "1.00"]
+    assert texts(table, "scale") == ["none", f"+36.7 [{ends}]", "0.008", "1.00 [0.29, 1.00]"]
 
 
 def test_the_family_is_all_rows_of_a_data_set(write_right: WriteRight, tmp_path: Path) -> None:
@@ -107,6 +108,20 @@ def test_without_none_the_best_is_the_reference(write_right: WriteRight, tmp_pat
     assert texts(table, "fixed")[1].startswith("−35.0 [")
 
 
+def test_a_reference_that_the_numbers_choose_is_tested_as_one_of_all_pairs(
+    write_right: WriteRight, tmp_path: Path
+) -> None:
+    for seed in range(3):
+        write_right("fixed", NONE[seed], seed=seed)
+        write_right("scale", SCALE[seed], seed=seed, drawn=[NONE[seed]])
+    table = differences_table(load_runs(tmp_path))
+    # p = 0.008 for both rows, times 3: fixed against scale with draws is a third pair, whose differences are all 0
+    alone = 1 - 11 / math.sqrt(123)
+    assert table.data is not None
+    assert table.data["p_value"].tolist() == pytest.approx([alone, alone])
+    assert table.data["p_holm"].tolist() == pytest.approx([3 * alone, 3 * alone])
+
+
 def test_one_seed_has_neither_interval_nor_test(write_right: WriteRight, tmp_path: Path) -> None:
     write_right("none", NONE[0])
     write_right("scale", SCALE[0])
@@ -116,8 +131,17 @@ def test_one_seed_has_neither_interval_nor_test(write_right: WriteRight, tmp_pat
     assert line(table, "scale")["difference_low"] is None
 
 
-def test_the_same_difference_with_each_seed_is_not_tested(write_right: WriteRight, tmp_path: Path) -> None:
+def test_two_seeds_are_not_tested(write_right: WriteRight, tmp_path: Path) -> None:
     for seed in range(2):
+        write_right("none", NONE[seed], seed=seed)
+        write_right("scale", SCALE[seed], seed=seed)
+    table = differences_table(load_runs(tmp_path))
+    assert texts(table, "scale")[2] == "–"
+    assert any("no test of fewer than 3 seeds in common with none: scale" in note for note in table.notes)
+
+
+def test_the_same_difference_with_each_seed_is_not_tested(write_right: WriteRight, tmp_path: Path) -> None:
+    for seed in range(3):
         write_right("none", NONE[0], seed=seed)
         write_right("scale", SCALE[0], seed=seed)
     table = differences_table(load_runs(tmp_path))
@@ -137,7 +161,7 @@ def test_missing_seeds_are_said_and_nothing_is_bold(write_right: WriteRight, tmp
     table = differences_table(load_runs(tmp_path))
     assert (line(table, "scale")["seeds"], line(table, "scale")["asked"]) == (3, 5)
     assert texts(table, "scale")[1].endswith("(3/5)")
-    assert texts(table, "scale")[2] == "0.008"
+    assert texts(table, "scale")[2] == "0.016", "fixed, which cannot be tested, is a member of the family"
     assert not any(cell.best for row in table.rows for cell in row.cells)
     assert texts(table, "fixed") == ["none", "–", "–", "–"]
     assert "Not computed, no seed in common with none: fixed on mnist5k (size=14)." in table.notes

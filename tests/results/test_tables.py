@@ -27,9 +27,9 @@ NASTY = r"a_b & <c>|[d]*100%$\~^#{}"
 
 @pytest.fixture
 def table(tmp_path: Path, write_run: WriteRun) -> Table:
-    for seed, accuracy in enumerate((0.8, 0.9)):
+    for seed, (accuracy, behind) in enumerate(((0.8, 0.1), (0.9, 0.1), (0.85, 0.16))):
         write_run("none", seed=seed, accuracy=accuracy)
-        write_run("scale", seed=seed, accuracy={0: accuracy - 0.1, 4: accuracy, 8: accuracy})
+        write_run("scale", seed=seed, accuracy={0: accuracy - behind, 4: accuracy, 8: accuracy})
     write_run("none", dataset="rotmnist5k")
     return comparison_table(load_runs(tmp_path))
 
@@ -43,9 +43,9 @@ def test_markdown(table: Table) -> None:
     lines = to_markdown(table).splitlines()
     rows = [markdown_cells(line) for line in lines if line.startswith("|")]
     assert {len(row) for row in rows} == {3 + len(table.columns)}
-    assert rows[2][:4] == ["mnist5k (size=14)", "none", "2", "**85.0 ± 7.1**"]
-    assert rows[3][:5] == ["", "scale", "2", "75.0 ± 7.1", "**85.0 ± 7.1**"]
-    assert rows[4][:4] == ["rotmnist5k (size=14)", "none", "1", "**90.0**"]
+    assert rows[2][:4] == ["mnist5k (size=14)", "none", "3", "**85.0 ± 5.0**"]
+    assert rows[3][:5] == ["", "scale", "3", "73.0 ± 6.1", "85.0 ± 5.0"]
+    assert rows[4][:4] == ["rotmnist5k (size=14)", "none", "1", "90.0"]
     assert lines[0] == "## Comparison of augmentation learners"
     assert sum(line.startswith("- ") for line in lines) == len(table.notes) + len(table.definitions)
 
@@ -63,8 +63,8 @@ def test_csv_round_trips(table: Table, tmp_path: Path) -> None:
     ]
     assert list(frame[["method", "metric", "mean", "n"]].itertuples(index=False, name=None)) == expected
     first = frame.iloc[0]
-    assert (first["draws"], first["mean"], first["n"], first["network"]) == (0, 0.8500000000000001, 2, "tiny")
-    assert first["sd"] == pytest.approx(0.005**0.5)
+    assert (first["draws"], first["mean"], first["n"], first["network"]) == (0, 0.8500000000000001, 3, "tiny")
+    assert first["sd"] == pytest.approx(0.05)
     assert frame.loc[frame["n"] == 1, "sd"].isna().all()
 
 
@@ -78,7 +78,7 @@ def test_latex(table: Table) -> None:
     for block in blocks:
         rows = [line for line in block.splitlines() if line.endswith(r"\\")]
         assert len({len(re.findall(r"(?<!\\)&", row)) for row in rows}) == 1
-    assert r"mnist5k (size=14) & none & 2 & \textbf{85.0 $\pm$ 7.1} & --" in blocks[0]
+    assert r"mnist5k (size=14) & none & 3 & \textbf{85.0 $\pm$ 5.0} & --" in blocks[0]
     assert r"Accuracy\\(\%)" in blocks[0]
     assert r"Time / none" in blocks[1]
 
@@ -115,7 +115,9 @@ def render(table: Table, *, width: int, complete: bool = False) -> str:
 
 def test_terminal_of_usual_width(table: Table) -> None:
     text = render(table, width=80)
-    assert "85.0 ± 7.1" in text
+    assert "85.0 ± 5.0" in text
+    assert "Bold: not shown to be worse than another method" in " ".join(text.split())
+    assert "Nothing is bold on rotmnist5k (size=14):" in " ".join(text.split())
     for heading in ("Accuracy", "8 draws", "ECE", "Training", "Time"):
         assert heading in text
     assert "4 draws" not in text

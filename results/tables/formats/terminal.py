@@ -6,7 +6,6 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from augbench.results.statistics.paired import LEAST_SEEDS
 from augbench.results.tables.formats.blocks import cut
 from augbench.results.tables.table import Column, Row, Table
 
@@ -16,8 +15,6 @@ IN_BRIEF = {
     "recovery_error_planted": "Recovery error: distance from what was planted, 0 is exact.",
     "time_ratio": "Time / none: a multiple of none's.",
 }
-RANKED = ("accuracy", "nll", "brier", "ece", "ece_equal_mass")
-BOLD = f"Bold: the best, and from {LEAST_SEEDS} seeds on what is not significantly worse, which with few seeds is much."
 
 
 def to_rich(table: Table, *, complete: bool = False) -> RichTable:
@@ -66,13 +63,7 @@ def _in_brief(table: Table, columns: Sequence[Column]) -> str:
     shown = [*columns, *(row.measure for row in table.rows if row.measure is not None)]
     draws = ["Draws: test-time augmentation."] if any(column.draws for column in shown) else []
     texts = [text for metric, text in IN_BRIEF.items() if metric in {column.metric for column in shown}]
-    ranked = [index for index, column in enumerate(table.columns) if column in columns]
-    bold = any(
-        row.cells[index].best and (row.measure or table.columns[index]).metric in RANKED
-        for row in table.rows
-        for index in ranked
-    )
-    return " ".join([*draws, *texts, *([BOLD] if bold else [])])
+    return " ".join([*draws, *texts, *([table.bold] if table.bold else [])])
 
 
 def _fitting(table: Table) -> list[int]:

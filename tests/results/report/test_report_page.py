@@ -166,7 +166,7 @@ def test_the_page_says_how_to_make_it_again(compared: Runs, read: Reader) -> Non
 
 
 def test_what_is_bold_is_said_once_and_beside_the_results(page_text: str) -> None:
-    bold = "every method that is not significantly worse"
+    bold = "that no other one is shown to beat"
     assert page_text.count(bold) == 1
     assert page_text.index('id="methods"') < page_text.index(bold) < page_text.index('id="runs"')
 
