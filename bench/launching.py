@@ -124,7 +124,10 @@ def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
         raise
     except FOREIGN_ERRORS as error:  # of a data set that is perhaps the user's own
         reason = in_words(error, *plugin_files())
-        raise UserError(f"The data set {component.label} cannot be loaded: {reason}. Nothing was started.") from error
+        raise UserError(
+            f"The data set {component.label!r} cannot be loaded: {reason}. Correct its `load`, then give the same "
+            "command again; nothing was started."
+        ) from error
     if any(spec.protocol.evaluated_on == "validation" for spec in specs):
         check_for_tuning(component.name, data)
     for network in {spec.network.name: networks().get(spec.network.name) for spec in specs}.values():

@@ -110,7 +110,7 @@ class SearchProblem:
         if count >= len(indices):
             return indices
         labels = self.images.labels[indices]
-        least = int(count >= len(labels.unique()))  # with fewer, every class would be chosen from beyond `count`
+        least = int(count >= len(labels.unique()))  # one of each class may otherwise be more than `count`
         return indices[class_shares_mask(labels, count / len(indices), REDUCED_SEED, least)]
 
     def _take(self, indices: Tensor) -> Split:

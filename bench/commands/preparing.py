@@ -68,7 +68,10 @@ def _prepare(sources: list[DatasetSource], supply: Supply, console: Console) -> 
             raise
         except FOREIGN_ERRORS as error:  # of a data set that is perhaps the user's own
             reason = in_words(error, *plugin_files())
-            raise UserError(f"The data set {source.name!r} could not be prepared: {reason}.") from error
+            raise UserError(
+                f"The data set {source.name!r} cannot be prepared: {reason}. Correct its `read`, then give the same "
+                "command again."
+            ) from error
         said = f"ready in {folder}" if folder else "nothing to prepare: it comes with a package"
         console.print(f"{source.name}: {said}", markup=False, highlight=False, soft_wrap=True)
     if missing:  # of all data sets at once, so that one goes only once to where there is a network

@@ -57,6 +57,24 @@ def test_probes_see_the_test_images_or_what_they_were_before() -> None:
     assert torch.equal(moved.probe_images.images, before.images)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "count", "taken"),
+    [
+        ([990, 10], 20, [19, 1]),
+        ([990, 10], 2, [1, 1]),
+        ([990, 10], 1, [1, 0]),
+        ([970, 10, 20], 40, [38, 1, 1]),
+        ([600, 380, 10, 10], 10, [5, 3, 1, 1]),
+    ],
+)
+def test_a_rare_class_is_not_lost_where_there_are_images_for_all(
+    sizes: list[int], count: int, taken: list[int]
+) -> None:
+    labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    chosen = class_balanced_subset(labels, count, seed=0)
+    assert labels[chosen].bincount(minlength=len(sizes)).tolist() == taken
+
+
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.data())
 def test_a_balanced_subset_has_exactly_as_many_images_as_asked_for(labels: list[int], data: st.DataObject) -> None:
     known = torch.tensor(labels)
@@ -64,6 +82,10 @@ def test_a_balanced_subset_has_exactly_as_many_images_as_asked_for(labels: list[
     chosen = class_balanced_subset(known, count, seed=3)
     assert chosen.tolist() == sorted(set(chosen.tolist()))
     assert len(chosen) == count
-    for label in set(labels):
-        assert abs(int((known[chosen] == label).sum()) - count * labels.count(label) / len(labels)) < 1
+    shares = {label: count * labels.count(label) / len(labels) for label in set(labels)}
+    taken = {label: int((known[chosen] == label).sum()) for label in shares}
+    if count >= len(shares):
+        assert min(taken.values()) >= 1
+    if min(shares.values()) >= 1 or count < len(shares):
+        assert all(abs(taken[label] - share) < 1 for label, share in shares.items())
     assert torch.equal(class_balanced_subset(known, count, seed=3), chosen)

@@ -2,8 +2,9 @@
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 import torch
@@ -12,7 +13,8 @@ from torch.nn import functional as F
 from torchvision.models import resnet34
 
 from augbench.bench.catalogues import networks
-from augbench.bench.network import Normalised
+from augbench.bench.errors import UserError
+from augbench.bench.network import NetworkSource, Normalised, build_checked
 
 TITLES = {  # layers, colour channels of the images, and parameters for 10 classes
     "resnet34": (36, 3, 21_282_122),
@@ -288,3 +290,85 @@ def test_smallnet_halves_the_plane_twice_and_drops_whole_channels_in_training_on
     assert not torch.equal(network(images), network(images))
     network.eval()
     assert torch.equal(network(images), network(images))
+
+
+class _Made(NetworkSource):
+    """Returns what it is told to."""
+
+    name = "made"
+
+    def __init__(self, build: Callable[[int, int], Any]) -> None:
+        self._build = build
+
+    def build(self, channels: int, classes: int) -> nn.Module:
+        """Build it."""
+        return cast(nn.Module, self._build(channels, classes))
+
+
+class _Head(nn.Module):
+    """A linear layer on the mean of each channel, and something after it."""
+
+    def __init__(self, change: Callable[[Tensor], Any], channels: int, classes: int) -> None:
+        super().__init__()
+        self.change, self.linear = change, nn.Linear(channels, classes)
+
+    def forward(self, images: Tensor) -> Any:
+        return self.change(self.linear(images.mean((2, 3))))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (None, "its `build` returned NoneType; it must return a torch.nn.Module"),
+        (lambda logits: torch.cat([logits, logits], 1), "returned something of shape (2, 6)"),
+        (lambda logits: torch.cat([logits, logits], 0), "returned something of shape (4, 3)"),
+        (lambda logits: logits[:, 0], "returned something of shape (2,)"),
+        (lambda logits: (logits, logits), "returned something of type tuple; it must return logits of shape (2, 3)"),
+        (lambda logits: None, "returned something of type NoneType"),
+    ],
+)
+def test_what_returns_no_logits_is_refused(change: Callable[[Tensor], Any] | None, words: str) -> None:
+    source = _Made(lambda channels, classes: change and _Head(change, channels, classes))
+    with pytest.raises(UserError) as caught:
+        build_checked(source, 1, 8, 3)
+    assert str(caught.value).startswith("The network 'made' cannot be used: ")
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "least"), [("tiny", 4), ("smallnet", 4), ("wrn-16-4", 1), ("resnet34", 1)])
+def test_images_that_are_too_small_are_refused_with_the_side_that_is_needed(name: str, least: int) -> None:
+    source = networks().get(name)()
+    build_checked(source, 3, least, 10)
+    for side in range(1, least):
+        with pytest.raises(UserError, match=f"{name!r} cannot take images of {side}×{side} .* at least {least} pixels"):
+            build_checked(source, 3, side, 10)
+
+
+def test_what_fails_for_another_reason_fails_as_it_does() -> None:
+    with pytest.raises(RuntimeError, match="no such kernel here"):
+        build_checked(_Made(lambda *_: _Head(_no_kernel, 1, 3)), 1, 8, 3)
+
+
+def _no_kernel(logits: Tensor) -> Tensor:
+    raise RuntimeError("no such kernel here")
+
+
+def test_checking_a_network_changes_nothing() -> None:
+    class Restless(nn.Module):
+        """Draws at random whenever it is used, and normalises."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.normalise, self.linear = nn.BatchNorm2d(1), nn.Linear(1, 3)
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.linear(self.normalise(images).mean((2, 3))) + torch.rand(3)
+
+    torch.manual_seed(0)
+    expected, after = Restless().state_dict(), torch.rand(1)
+    torch.manual_seed(0)
+    network = build_checked(_Made(lambda *_: Restless()), 1, 8, 3)
+    assert torch.equal(torch.rand(1), after)
+    assert network.training
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(tensor, expected[name])

@@ -75,6 +75,14 @@ def test_halves_are_class_balanced_parts_of_their_splits_and_of_the_size_asked_f
     assert [len(part) for part in search.reduced_halves(4000)] == [200, 200]
 
 
+def test_a_rare_class_is_in_every_reduced_set_that_has_room_for_all() -> None:
+    labels = (torch.arange(1000) % 100 == 0).long()
+    images = Split(torch.zeros(1000, 1, 1, 1, dtype=torch.uint8), labels)
+    search = SearchProblem(images, torch.arange(1000) % 200 < 40, no_network, torch.Generator(), lambda _: None)
+    assert search.reduced(20).labels.bincount().tolist() == [20, 1]
+    assert [part.labels.bincount().tolist() for part in search.reduced_halves(40)] == [[20, 1], [20, 1]]
+
+
 def test_what_was_asked_for_is_recorded_once_by_number_and_checksum() -> None:
     search = problem()
     assert search.asked_for()["images"] == 0

@@ -133,6 +133,45 @@ def test_another_folder_has_unpacked_files(place: str, root: Path, tmp_path: Pat
     assert provide(root, sources(), tmp_path / "stick") == [FIRST, SECOND]
 
 
+@pytest.mark.parametrize("size", [len(PACKED), None])
+@pytest.mark.parametrize("name", ["letters.tar (1).gz", "Copy of letters.tar.gz", "letters_tar.gz.1", "download"])
+def test_the_right_bytes_are_found_under_another_name(name: str, size: int | None, root: Path, tmp_path: Path) -> None:
+    stick = tmp_path / "stick"
+    stick.mkdir()
+    (stick / name).write_bytes(PACKED)
+    (stick / "letters (2).tar.gz").write_bytes(FIRST)  # a name alone is not enough
+    wanted = tuple(SourceFile(s.path, s.md5, Published(ARCHIVE, md5(PACKED), size, ())) for s in sources())
+    if name == "download" and size is None:  # neither name nor size says that it may be the one
+        assert "Of similar names, but with another md5: " + str(stick / "letters (2).tar.gz") in error_of(
+            root, wanted, stick
+        )
+    else:
+        assert provide(root, wanted, stick) == [FIRST, SECOND]
+
+
+def test_the_right_bytes_are_taken_where_the_right_name_has_others(root: Path, tmp_path: Path) -> None:
+    (tmp_path / ARCHIVE).write_bytes(FIRST)  # that of another data set
+    (tmp_path / "letters (1).tar.gz").write_bytes(PACKED)
+    assert provide(root, sources(), tmp_path) == [FIRST, SECOND]
+
+
+def packed_alone(content: bytes) -> tuple[SourceFile, ...]:
+    packed = gzip.compress(content, mtime=0)
+    return (SourceFile("one-idx3-ubyte", md5(content), Published("one-idx3-ubyte.gz", md5(packed), len(packed), ())),)
+
+
+@pytest.mark.parametrize("name", ["one.idx3-ubyte", "one-idx3-ubyte.gz", "one-idx3-ubyte (1).gz"])
+def test_a_file_that_a_browser_has_unpacked_or_renamed_is_taken(name: str, root: Path, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(FIRST)
+    assert provide(root, packed_alone(FIRST), tmp_path) == [FIRST]
+
+
+@pytest.mark.parametrize("wanted", [sources(), packed_alone(SECOND)])
+def test_what_has_been_unpacked_and_is_another_file_is_said_to_be(wanted: tuple[SourceFile, ...], root: Path) -> None:
+    (root / wanted[0].published.path).write_bytes(FIRST)
+    assert "it is not packed, though its name says so" in error_of(root, wanted)
+
+
 def test_a_sound_file_elsewhere_is_taken_where_the_one_in_place_is_damaged(root: Path, tmp_path: Path) -> None:
     (root / ARCHIVE).write_bytes(PACKED[:-1])
     (tmp_path / ARCHIVE).write_bytes(PACKED)

@@ -128,3 +128,119 @@ def test_missing_data(augbench: CommandLine, tmp_path: Path, monkeypatch: pytest
     outcome = augbench("run", suite, "--out", tmp_path / "out", "--data", tmp_path / "data")
     assert fails_in_one_paragraph(outcome, "train-images-idx3-ubyte", "md5", str(tmp_path / "data"))
     assert not list((tmp_path / "out").glob("runs/*/"))
+
+
+ODD_PLUGIN = """
+import torch
+from torch import nn
+from augbench.bench.conformance.problem import GREY
+from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
+from augbench.bench.network import NetworkSource
+from augbench.bench.registry import register
+
+class Options(DatasetOptions):
+    side: int = 14
+    train: int = 120
+    fails: bool = False
+
+@register("odd")
+class Odd(DatasetSource):
+    title, checksum, options_type = "odd", "md5:0", Options
+
+    def load(self, options, root):
+        if options.fails:
+            return {}["images"]
+        good = GREY.data()
+        train = Split(good.train.images[: options.train, :, : options.side], good.train.labels[: options.train])
+        return ImageData(train, Split(good.test.images[:, :, : options.side], good.test.labels), 5, "odd")
+
+@register("no-module")
+class NoModule(NetworkSource):
+    title = "none"
+
+    def build(self, channels, classes):
+        return None
+
+@register("elsewhere")
+class Elsewhere(NetworkSource):
+    title = "needs another device"
+
+    def build(self, channels, classes):
+        raise RuntimeError("needs another device")
+"""
+ODD_SUITE = """
+name = "odd"
+title = "Odd"
+seeds = [0]
+protocol = { probe_angles = 0, test_time_draws = [] }
+[[comparisons]]
+datasets = [DATASET]
+methods = [{ name = "scale" }]
+network = "NETWORK"
+budget = { epochs = 1 }
+"""
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Callable[..., list[str | Path]]:
+    """Write a plug-in and a suite; returns the beginning of a command and the suite."""
+
+    def write(dataset: str = '{ name = "odd" }', network: str = "tiny") -> list[str | Path]:
+        (tmp_path / "odd.py").write_text(ODD_PLUGIN)
+        (tmp_path / "odd.toml").write_text(ODD_SUITE.replace("DATASET", dataset).replace("NETWORK", network))
+        return ["--plugin", tmp_path / "odd.py", tmp_path / "odd.toml"]
+
+    return write
+
+
+OF_ODD = '{ name = "odd", options = { OPTIONS } }'
+PLANTED = '{ name = "planted", options = { base = "odd", base_options = { OPTIONS }, rotation = 45.0 } }'
+
+
+@pytest.mark.parametrize(
+    ("dataset", "network", "words"),
+    [
+        (OF_ODD.replace("OPTIONS", "side = 12"), "tiny", ["'odd' cannot be used", "12×14 pixels"]),
+        (PLANTED.replace("OPTIONS", "side = 12"), "tiny", ["'odd' cannot be used", "12×14 pixels"]),
+        (
+            OF_ODD.replace("OPTIONS", "fails = true"),
+            "tiny",
+            ["cannot be loaded", "KeyError: 'images' (line 20 of odd.py)"],
+        ),
+        (OF_ODD.replace("OPTIONS", ""), "no-module", ["'no-module' cannot be used", "returned NoneType"]),
+    ],
+)
+@pytest.mark.parametrize("command", [("run", "--yes"), ("run", "--dry-run"), ("plan", "--calibrate")])
+def test_data_and_networks_that_no_run_can_use_are_found_before_anything_is_started(
+    command: tuple[str, str],
+    dataset: str,
+    network: str,
+    words: list[str],
+    odd: Callable[..., list[str | Path]],
+    augbench: CommandLine,
+    tmp_path: Path,
+) -> None:
+    *plugin, suite = odd(dataset, network)
+    name, option = command
+    outcome = augbench(*plugin, name, suite, option, "--out", tmp_path / "out")
+    assert fails_in_one_paragraph(outcome, *words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_cannot_be_tuned_on_is_found_before_anything_is_started(
+    odd: Callable[..., list[str | Path]], augbench: CommandLine, tmp_path: Path
+) -> None:
+    *plugin, suite = odd(OF_ODD.replace("OPTIONS", "train = 10"))
+    tune = ("tune", "scale", "--dataset", "odd", "--suite", suite, "--trials", "1", "--out", tmp_path / "out")
+    assert fails_in_one_paragraph(augbench(*plugin, *tune), "'odd'", "0 of its 10 training images")
+    assert not (tmp_path / "out").exists()
+
+
+def test_whether_a_network_works_at_all_is_seen_where_it_runs(
+    odd: Callable[..., list[str | Path]], augbench: CommandLine, tmp_path: Path
+) -> None:
+    """Here there is perhaps no GPU, which it may need."""
+    *plugin, suite = odd(network="elsewhere")
+    code, text, errors = augbench(*plugin, "run", suite, "--dry-run", "--out", tmp_path / "out")
+    assert code == 0, errors
+    assert "1 run would be placed" in text

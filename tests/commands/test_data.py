@@ -167,6 +167,23 @@ def test_damage_is_found_and_mended(plugin: Path, root: Path, augbench: CommandL
     assert images.read_bytes() == content
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("images = {}['x']", ["cannot be prepared", "KeyError: 'x' (line 34 of made-up.py)"]),
+        ("images = images.reshape(-1, 14, 14, 1)", ["cannot be used", "`train_images`", "`.transpose(0, 3, 1, 2)`"]),
+    ],
+)
+def test_what_is_read_wrongly_is_refused(
+    line: str, words: list[str], plugin: Path, root: Path, augbench: CommandLine
+) -> None:
+    code = plugin.read_text()
+    plugin.write_text(code.replace("        labels =", f"        {line}\n        labels ="))
+    outcome = augbench("--plugin", plugin, "data", "prepare", "made-up")
+    assert fails(outcome, "'made-up'", "Correct its `read`", *words)
+    assert prepared(root) == []
+
+
 def test_a_missing_file_is_downloaded(file_server: Any, augbench: CommandLine, tmp_path: Path) -> None:
     (file_server.folder / "x").write_bytes(CONTENT)
     plugin = write_plugin(tmp_path / "plugin", "made-up", file_server.url("x"))

@@ -25,7 +25,6 @@ from augbench.datasets.cifar100 import Cifar100
 
 Batch = dict[str, Any]
 KINDS = [(Cifar10, torchvision.datasets.CIFAR10), (Cifar100, torchvision.datasets.CIFAR100)]
-ROWS = 12  # of a batch
 
 
 def md5(content: bytes) -> str:
@@ -34,16 +33,16 @@ def md5(content: bytes) -> str:
 
 def batch(seed: int, classes: int) -> Batch:
     random = np.random.RandomState(seed)
-    pixels = random.randint(0, 256, (ROWS, 3072)).astype(np.uint8)
-    labels = random.randint(0, classes, ROWS).tolist()
+    labels = random.permutation(classes).tolist()
+    pixels = random.randint(0, 256, (classes, 3072)).astype(np.uint8)
     if classes == 10:
         return {"data": pixels, "labels": labels, "batch_label": f"batch {seed}"}
-    return {"data": pixels, "fine_labels": labels, "coarse_labels": [0] * ROWS}
+    return {"data": pixels, "fine_labels": labels, "coarse_labels": [0] * classes}
 
 
 def expected(batches: list[Batch]) -> tuple[NDArray[np.uint8], list[int]]:
     """Images pixel by pixel: a row holds 1,024 red, then green, then blue levels, row by row."""
-    images = np.zeros((len(batches) * ROWS, 3, 32, 32), np.uint8)
+    images = np.zeros((sum(len(one["data"]) for one in batches), 3, 32, 32), np.uint8)
     for number, pixels in enumerate(row for one in batches for row in one["data"]):
         for place, level in enumerate(pixels):
             images[number, place // 1024, place % 1024 // 32, place % 32] = level
@@ -150,7 +149,7 @@ def test_nothing_but_parts_of_arrays_is_taken_from_numpy(name: str, tmp_path: Pa
         pickle.dumps({"data": np.zeros(5), "labels": [1]}),
         pickle.dumps(batch(0, 10))[:-9],
         pickle.dumps(batch(0, 100)),
-        pickle.dumps(batch(0, 10) | {"labels": ["a"] * ROWS}),
+        pickle.dumps(batch(0, 10) | {"labels": ["a"] * 10}),
     ],
 )
 def test_what_is_no_batch_is_refused(content: bytes, tmp_path: Path) -> None:

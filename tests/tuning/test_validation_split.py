@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from augbench.bench.dataset import DatasetOptions, ImageData, Split
+from augbench.bench import worker
+from augbench.bench.dataset import ImageData, Split
 from augbench.bench.errors import UserError
 from augbench.bench.placement import Placement
 from augbench.bench.protocol import Protocol
@@ -17,7 +17,7 @@ from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
 from augbench.bench.stopping import StopSignal
 from augbench.bench.trained import load_network
-from augbench.bench.worker import execute
+from augbench.bench.worker import execute, load_dataset
 from augbench.datasets.mnist5k import Mnist5k, RotMnist5k
 
 MakeSpec = Callable[..., RunSpec]
@@ -112,12 +112,11 @@ def test_a_trial_is_the_same_whatever_the_test_images_are(
         spec = spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"name": "rotmnist5k"})})
     first, second = make_folder(spec), make_folder(spec)
     assert execute(first, placement, stop) is RunState.DONE, first.read_status()
-    load = source.load
 
-    def poisoned(self: Mnist5k, options: DatasetOptions, root: Path) -> ImageData:
-        return replace(load(self, options, root), test=Poison(), upright_test=Poison())
+    def poisoned(*arguments: Any) -> ImageData:
+        return replace(load_dataset(*arguments), test=Poison(), upright_test=Poison())
 
-    monkeypatch.setattr(source, "load", poisoned)
+    monkeypatch.setattr(worker, "load_dataset", poisoned)
     assert execute(second, placement, stop) is RunState.DONE, second.read_status()
     assert outcome(second) == outcome(first)
 
