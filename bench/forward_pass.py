@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from augbench.bench.acceleration import Acceleration
-from augbench.bench.errors import CannotGoOnError
+from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.method import Copies
 from augbench.bench.network import Normalised
 
@@ -50,7 +50,22 @@ class ForwardPass:
         self._prepared: dict[tuple[torch.Size, bool], tuple[Pass, bool]] = {}
 
     def __call__(self, copies: Copies) -> Tensor:
-        """Map a batch of copies to logits (N, classes), float32."""
+        """Map a batch of copies to logits (N, classes), float32.
+
+        Raises:
+            UserError: If the batch is a single image, over which the network cannot normalise.
+        """
+        try:
+            return self._logits(copies)
+        except ValueError as error:  # which torch raises for a channel with one value in the whole batch
+            if len(copies.images) > 1:
+                raise
+            raise UserError(
+                f"A batch of a single image cannot be trained on: {error}. Choose a batch_size of the budget in the "
+                "suite that leaves more than one image for the last batch of an epoch, or more baseline_copies."
+            ) from error
+
+    def _logits(self, copies: Copies) -> Tensor:
         if self.acceleration.compiled and self.acceleration.cuda_graphs:
             torch.compiler.cudagraph_mark_step_begin()
         images = copies.images

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from augbench.bench.errors import UserError
 from augbench.bench.resampling import sampling_grid
 from augbench.bench.space import to_unit_interval
 
@@ -83,7 +84,7 @@ class ImageSpace:
         that every operation works on all images and what was not asked for is dropped; the outcome is the same.
 
         Args:
-            images: (N, C, H, W) with 1 or 3 channels, uint8 in 0…255 or float in [0, 1].
+            images: (N, C, H, W) with 1 or 3 channels, at least 2×2 pixels, uint8 in 0…255 or float in [0, 1].
             operations: Index into `OPERATIONS` for each image; (N,) long.
             magnitudes: Strength in the operation's own unit (`MAGNITUDES`); (N,) float.
             generator: Source of randomness (where Cutout cuts) on the images' device; the same count of numbers
@@ -94,9 +95,17 @@ class ImageSpace:
             magnitudes of the enhancing operations and, where bilinear, in those of the geometric ones.
 
         Raises:
+            UserError: If images are neither grey nor in three colours, or have a single pixel.
             ValueError: If a number in `operations` is not that of an operation; only on a CPU, elsewhere such images
                 stay as they are.
         """
+        channels, side = images.shape[1], images.shape[-1]
+        if channels not in (1, 3) or side < 2:
+            raise UserError(
+                "The operations of the wide space, such as Color and Sharpness, take grey images or such in three "
+                f"colours, 2×2 pixels at least; these have {channels} channels and {side}×{side} pixels. Choose methods "
+                "in another space for this data set; `augbench list methods` shows what there is."
+            )
         dtype = torch.float32 if images.dtype == torch.uint8 else images.dtype
         centres = torch.rand(len(images), 2, device=images.device, generator=generator, dtype=dtype)
         batch = _Piece(images, operations, magnitudes.to(dtype), centres)

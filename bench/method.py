@@ -34,7 +34,7 @@ class Setting:
 
     Attributes:
         space: The shared augmentation space at the size of the images.
-        channels: Colour channels of the images, 1 or 3.
+        channels: Colour channels of the images; the wide space takes 1 or 3.
         classes: Number of classes.
         train_size: Number of training images.
         epochs: Epochs of the training phase; where a budget is equal in image passes, those of the method's copies.

@@ -117,13 +117,14 @@ def montage(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Put images side by side, with the first column set apart and see-through gaps.
 
     Args:
-        images: (rows, columns, C, H, W) in [0, 255]; C is 1 for grey, else the first three are red, green and blue.
+        images: (rows, columns, C, H, W) in [0, 255]; the first three of C are red, green and blue, or with fewer the
+            first one is grey.
 
     Returns:
         (height, width, 4), with the opacity last.
     """
     rows, columns, channels, height, width = images.shape
-    coloured = np.repeat(images, 3, axis=2) if channels < 3 else images[:, :, :3]
+    coloured = np.repeat(images[:, :, :1], 3, axis=2) if channels < 3 else images[:, :, :3]
     apart = 3 * GAP
     canvas = np.zeros((rows * (height + GAP) - GAP, columns * (width + GAP) - GAP + apart, 4), dtype=np.uint8)
     for row in range(rows):

@@ -235,6 +235,20 @@ def test_a_gradient_that_was_not_prepared_for_is_not_lost() -> None:
     torch.testing.assert_close(forward_pass(Copies(images.requires_grad_())), network(images))
 
 
+def test_a_batch_of_one_image_that_cannot_be_normalised_is_explained() -> None:
+    network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(1), nn.Flatten(), nn.Linear(1, 3)).train()
+    forward_pass = ForwardPass(network, Acceleration(), CPU)
+    assert forward_pass(Copies(torch.rand(2, 1, 4, 4))).shape == (2, 3)
+    with pytest.raises(UserError, match=r"single image .*more than 1 value per channel.* Choose a batch_size"):
+        forward_pass(Copies(torch.rand(1, 1, 4, 4)))
+
+
+def test_other_errors_of_a_network_stay_as_they_are() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.BatchNorm2d(1))  # which takes images alone
+    with pytest.raises(ValueError, match="expected 4D input"):
+        ForwardPass(network, Acceleration(), CPU)(Copies(torch.rand(2, 1, 4, 4)))
+
+
 def _without_gradient(images: Tensor) -> Tensor:
     """Stand in for a CUDA graph."""
     return torch.zeros(len(images), 3)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as vision
 
+from augbench.bench.errors import UserError
 from augbench.bench.image_space import (
     ENHANCING,
     GEOMETRIC,
@@ -371,6 +372,12 @@ def test_the_same_count_of_random_numbers_is_drawn_whatever_the_operations() -> 
 def test_an_operation_that_is_not_there_is_refused(number: int) -> None:
     with pytest.raises(ValueError, match="from 0 to 15"):
         ImageSpace(16).apply(_images(1, 16, 2), torch.tensor([3, number]), torch.zeros(2), _generator())
+
+
+@pytest.mark.parametrize(("channels", "side"), [(2, 16), (4, 16), (5, 16), (1, 1), (3, 1)])
+def test_images_that_it_is_not_made_for_are_refused(channels: int, side: int) -> None:
+    with pytest.raises(UserError, match=f"these have {channels} channels and {side}×{side} pixels"):
+        ImageSpace(side).apply(_images(channels, side, 2), torch.zeros(2).long(), torch.zeros(2), _generator())
 
 
 @pytest.mark.gpu

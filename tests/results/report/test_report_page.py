@@ -284,10 +284,14 @@ def test_pictures_hold_the_images_as_they_are() -> None:
     assert (shown[2, :, 3] == 0).all()
 
 
-def test_colours_stay_in_their_order() -> None:
-    image = np.zeros((1, 1, 3, 1, 1), dtype=np.uint8)
-    image[0, 0, :, 0, 0] = (10, 20, 30)
-    assert montage(image)[0, 0].tolist() == [10, 20, 30, 255]
+@pytest.mark.parametrize(
+    ("channels", "shown"), [([10, 20, 30], [10, 20, 30]), ([10, 20], [10, 10, 10]), ([10, 20, 30, 40], [10, 20, 30])]
+)
+def test_the_first_three_channels_are_colours_and_of_two_the_first_is_grey(
+    channels: list[int], shown: list[int]
+) -> None:
+    image = np.array(channels, dtype=np.uint8).reshape(1, 1, -1, 1, 1)
+    assert montage(image)[0, 0].tolist() == [*shown, 255]
 
 
 def test_pictures_keep_to_their_budget(compared: Runs) -> None:
