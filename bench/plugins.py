@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from augbench.bench.errors import UserError
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
+from augbench.bench.user_files import user_path
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -78,8 +79,10 @@ def plugins_added(paths: Sequence[Path]) -> Iterator[None]:
 
 def _absolute(path: Path, source: str = "") -> Path:
     try:
-        return path.expanduser().resolve()
-    except (RuntimeError, OSError) as error:
+        return user_path(path, f"The plug-in{source}").resolve()
+    except UserError as error:
+        raise UserError(f"{error} {_how_to_name_one()}") from None
+    except (RuntimeError, OSError) as error:  # links in a circle, a name that is too long
         reason = str(error).rstrip(".")
         raise UserError(f"The plug-in {path}{source} cannot be found: {reason}. {_how_to_name_one()}") from None
 

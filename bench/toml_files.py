@@ -3,10 +3,10 @@
 import tomllib
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any
 
 from augbench.bench.errors import UserError, one_of
+from augbench.bench.user_files import read_user_text, user_path
 
 
 def built_in_texts(folder: Traversable) -> dict[str, str]:
@@ -31,12 +31,12 @@ def find_text(kind: str, name_or_path: str, built_in: Mapping[str, str]) -> tupl
     """
     if name_or_path in built_in:
         return built_in[name_or_path], f"built-in {kind} {name_or_path!r}"
-    path = Path(name_or_path)
+    path = user_path(name_or_path)
     if path.suffix != ".toml":
         raise UserError(one_of(kind, name_or_path, built_in) + " The path of a .toml file is valid too.")
     try:
-        return path.read_text("utf-8"), str(path)
-    except (OSError, UnicodeDecodeError) as error:
+        return read_user_text(path), str(path)
+    except ValueError as error:
         raise UserError(
             f"The {kind} {path} cannot be read: {error}. Give the path of a .toml file or one of: "
             f"{', '.join(built_in)}."

@@ -1,5 +1,6 @@
 """Execute one run, the same way wherever a launcher has placed it."""
 
+import json
 import logging
 import os
 import signal
@@ -341,16 +342,16 @@ def _log_to(path: Path) -> Iterator[None]:
 def serve(placement: Placement, parent: int) -> None:
     """Execute the runs that come in on standard input, and answer each with its state.
 
-    A line holds the run's CPU threads and its folder.
+    A line is a list in JSON, of the run's CPU threads and its folder, so that any name of a folder fits into one.
     """
     stop = StopSignal(parent)
     stop.install({signal.SIGTERM: StopCause.REQUESTED})
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a method prints is no answer
     for line in sys.stdin:
-        threads, path = line.rstrip("\n").split(" ", 1)
+        threads, path = json.loads(line)
         try:
-            answer = str(execute(RunFolder(Path(path)), replace(placement, threads=int(threads)), stop))
+            answer = str(execute(RunFolder(Path(path)), replace(placement, threads=threads), stop))
         except BusyError:
             answer = "busy"
         except UserError as error:  # nothing could be recorded: the launcher passes it on

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.image_space import OPERATIONS
+from augbench.bench.user_files import read_user_text, user_path
 from augbench.methods.subpolicies import STAGES
 
 Step = tuple[str, float, float]
@@ -59,17 +60,12 @@ def _load(given: str, name: str) -> object:
     if not given:
         raise UserError(f"`policy` is empty. {_way_on()}")
     try:
-        path = Path(given).expanduser()
-        if path.exists() and not path.is_file():  # a named pipe, say, would be waited for
-            raise UserError(f"The policy file {name} cannot be read: it is no file. {_way_on()}")
-        text = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"The policy file {name} cannot be read: {error.strerror}. {_way_on()}") from None
-    except (ValueError, RuntimeError) as error:  # a character that no path has, the home of nobody
+        text = read_user_text(user_path(given))
+    except (ValueError, UserError) as error:
         raise UserError(f"The policy file {name} cannot be read: {str(error).rstrip('.')}. {_way_on()}") from None
     try:
-        return json.loads(text.decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, a number or a nesting beyond all limits
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # no JSON, a number or a nesting beyond all limits
         raise UserError(f"The policy file {name} is not valid JSON: {error}. {_expected()}") from None
 
 

@@ -97,7 +97,7 @@ def method(
 ) -> None:
     """Write a small method that works and its test, to be changed into your own."""
     _check_name(name)
-    folder = _made(folder)
+    _make(folder)
     new = NewMethod(name, folder)
     for path in (new.file, new.test):
         if path.exists():
@@ -126,18 +126,13 @@ def _check_name(name: str) -> None:
         )
 
 
-def _made(folder: Path) -> Path:
-    """Expand a leading `~` and make the folder."""
+def _make(folder: Path) -> None:
     try:
-        folder = folder.expanduser()
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _not_writable(folder, error.strerror or str(error)) from None
-    except RuntimeError as error:  # there is no such user
-        raise _not_writable(folder, str(error).rstrip(".")) from None
     if not os.access(folder, os.W_OK):
         raise _not_writable(folder, "permission denied")
-    return folder
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,17 +1,20 @@
 """Entry point of the command `augbench`."""
 
+import functools
+import inspect
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
+from typer.models import ArgumentInfo, OptionInfo
 
 import augbench
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
@@ -19,6 +22,7 @@ from augbench.bench.commands.plain import safe
 from augbench.bench.commands.streams import OutputError, silence
 from augbench.bench.errors import UserError
 from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
+from augbench.bench.user_files import user_path
 
 PLUGIN = "--plugin"
 
@@ -135,10 +139,42 @@ def load_command(name: str) -> Any:
         found = getattr(import_module(f"augbench.bench.commands.{place.module}"), place.attribute)
     holder = typer.Typer()
     if isinstance(found, typer.Typer):
-        holder.add_typer(found, name=name)
+        group = typer.Typer(help=found.info.help, no_args_is_help=True)
+        for command in found.registered_commands:
+            group.command(command.name)(_taking_paths(command.callback))
+        holder.add_typer(group, name=name)
     else:
-        holder.command(name)(found)
+        holder.command(name)(_taking_paths(found))
     return get_group(holder).commands[name]
+
+
+def _taking_paths(command: Any) -> Any:
+    """Have a command called with the paths that its user means, whichever of its options they come from."""
+    parameters = inspect.signature(command).parameters
+
+    def meant(name: str, value: Any) -> Any:
+        if value == parameters[name].default:  # a folder in a home that perhaps nobody has, nor needs
+            return value
+        if isinstance(value, list):
+            return [meant(name, one) for one in value]
+        return user_path(value, _shown(parameters[name])) if isinstance(value, Path) else value
+
+    @functools.wraps(command)
+    def call(**options: Any) -> Any:
+        return command(**{name: meant(name, value) for name, value in options.items()})
+
+    return call
+
+
+def _shown(parameter: inspect.Parameter) -> str:
+    """What a user types to give a parameter."""
+    about = next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
+    if isinstance(about, ArgumentInfo):
+        return about.metavar or parameter.name.upper()
+    # typer keeps the first name in the place of a default value, which stands elsewhere in our signatures
+    given = (about.default, *(about.param_decls or ())) if isinstance(about, OptionInfo) else ()
+    names = [name for name in given if isinstance(name, str) and name.startswith("--")]
+    return names[0] if names else f"--{parameter.name.replace('_', '-')}"
 
 
 app = typer.Typer(
@@ -177,7 +213,7 @@ def main() -> None:
     """Run the command line; a mistake of the user ends in one paragraph and exit status 2."""
     try:
         try:
-            app(_plugins_first(sys.argv[1:]))
+            app(_plugins_first(_none_empty(sys.argv[1:])))
         finally:
             sys.stdout.flush()  # what the code of others has printed may still be waiting
     except BrokenPipeError:
@@ -194,6 +230,18 @@ def _print_error(error: Exception) -> None:
     text = safe(f"Error: {error}")  # may quote what the code of a run has said
     with suppress(OutputError):
         Console(stderr=True).print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def _none_empty(arguments: Sequence[str]) -> Sequence[str]:
+    """Refuse a gap, as a variable of the shell leaves that is not set: an empty path would be the present folder."""
+    for before, word in pairwise(["augbench", *arguments]):
+        gap = before if not word else word.rstrip("=") if word.startswith("--") and word.endswith("=") else ""
+        if gap:
+            raise UserError(
+                f"Nothing is given after {gap}: perhaps a variable of the shell is not set. Give a value, or leave the "
+                "option out."
+            )
+    return arguments
 
 
 def _plugins_first(arguments: Sequence[str]) -> list[str]:

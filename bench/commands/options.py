@@ -12,6 +12,7 @@ from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Order
 from augbench.bench.placement import Placement
 from augbench.bench.profile import PROFILE_VARIABLE, Profile, load_profile
+from augbench.bench.user_files import user_path
 
 MOST_DEFAULT_WORKERS = 4
 MEMORY_OF_A_WORKER = 0.9e9  # bytes, most of it torch itself, the launcher's share included
@@ -111,11 +112,11 @@ def data_folder(data: Path) -> Path:
     Raises:
         UserError: If it is a file, or the home directory that it names does not exist.
     """
+    folder = user_path(data, "--data")
     try:
-        folder = data.expanduser()
         is_file = folder.exists() and not folder.is_dir()
-    except (RuntimeError, OSError) as error:
-        raise UserError(f"--data {data} is no folder: {error}") from None
+    except OSError as error:
+        raise UserError(f"--data {data} is no folder: {error.strerror or error}.") from None
     if is_file:
         raise UserError(f"--data {data} is a file. Give the folder that data sets are in or are to be prepared in.")
     return folder

@@ -69,12 +69,14 @@ def tables(
     check_known("table", names or (), NAMES)
     runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
     files = published_files or ()
+    made = names or (["comparison"] if out is None else NAMES)
     if out is None:
-        show_tables(runs, names or ["comparison"], files)
-        return
-    chosen: dict[str, Any] = {"formats": tuple(formats)} if formats else {}
-    wanted = write_tables(runs, out, names=names or (), published=published, published_files=files, **chosen)
-    _report(wanted)
+        show_tables(runs, made, files)
+    else:
+        chosen: dict[str, Any] = {"formats": tuple(formats)} if formats else {}
+        _report(write_tables(runs, out, names=names or (), published=published, published_files=files, **chosen))
+    if files and not (published and "published" in made):
+        typer.echo("Note: published numbers stand in the table `published`, which was not made.", err=True)
 
 
 def show_tables(runs: "Runs", names: Sequence[str], published_files: Sequence[Path] = ()) -> None:

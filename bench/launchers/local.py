@@ -1,5 +1,6 @@
 """Places runs on this machine, a few at a time, each worker in a process of its own."""
 
+import json
 import os
 import queue
 import signal
@@ -63,7 +64,7 @@ class Worker:
         if process is None or process.stdin is None or process.stdout is None:
             raise WorkerDiedError("The worker process could not be started.")
         try:
-            process.stdin.write(f"{threads} {folder.path.resolve()}\n")
+            process.stdin.write(json.dumps([threads, str(folder.path.resolve())]) + "\n")
             process.stdin.flush()
             answer = process.stdout.readline().strip()
         except BrokenPipeError:

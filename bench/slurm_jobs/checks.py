@@ -8,6 +8,7 @@ from pathlib import Path
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.profile import Profile, Resources
 from augbench.bench.slurm_jobs.client import slurm
+from augbench.bench.user_files import user_path
 
 OWN_TO_A_MACHINE = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - refused, not used
 
@@ -144,7 +145,7 @@ def check_visible(folders: Sequence[Path], profile: Profile) -> None:
         UserError: If one is outside the profile's shared folders or in a folder that every machine has of its own.
         SlurmError: If Slurm does not answer.
     """
-    shared = [Path(folder).resolve() for folder in profile.slurm.shared_folders]
+    shared = [user_path(folder).resolve() for folder in profile.slurm.shared_folders]
     for folder in (folder.resolve() for folder in folders):
         if shared and not any(folder.is_relative_to(root) for root in shared):
             raise UserError(

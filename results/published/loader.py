@@ -1,6 +1,7 @@
 """Read published numbers: those that come with the project, and any files of the same columns."""
 
 import csv
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from augbench.bench.errors import UserError, one_of
+from augbench.bench.user_files import read_user_text
 
 OURS = Path(__file__).with_name("published.csv")
 SHARES = ("accuracy", "ece", "ece_equal_mass")
@@ -93,12 +95,11 @@ def load_published(paths: Sequence[Path] | None = None) -> pd.DataFrame:
 
 def _read(path: Path) -> Iterator[PublishedNumber]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = csv.DictReader(file, strict=True)
-            _check_columns(path, lines.fieldnames or ())
-            for line in lines:
-                yield _number(path, lines.line_num, line)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        lines = csv.DictReader(io.StringIO(read_user_text(path), newline=""), strict=True)
+        _check_columns(path, lines.fieldnames or ())
+        for line in lines:
+            yield _number(path, lines.line_num, line)
+    except (ValueError, csv.Error) as error:
         raise UserError(
             f"{path} cannot be read as a file of published numbers: {error}. It has to be a CSV file in UTF-8 with the "
             f"columns {', '.join(COLUMNS)}."

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from augbench.bench.errors import UserError, check_known
 from augbench.bench.files import make_folder, write_text
 from augbench.results.frame import Runs
+from augbench.results.published import load_published
 from augbench.results.tables.by_learner import (
     ablation_tables,
     accuracy_tables,
@@ -121,9 +122,11 @@ def all_tables(
         By name of the file: its tables.
 
     Raises:
-        UserError: If no run is finished, or there is nothing for a table that is named.
+        UserError: If no run is finished, there is nothing for a table that is named, or a file of published numbers
+            cannot be read.
     """
     check_known("table", names, NAMES)
+    load_published(published_files)  # here, so that a wrong file is named whichever tables are made
     runs.finished()
     makers = {**_MAKERS, "published": lambda given: published_tables(given, published_files)} if published else _MAKERS
     files = {name: make(runs) for name, make in makers.items() if (not names or name in names) and name not in without}

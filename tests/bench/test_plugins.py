@@ -179,7 +179,7 @@ def test_the_checksum_is_that_of_what_was_imported(tmp_path: Path) -> None:
         ("folder.py", "is no file"),
         ("notes.txt", "is no Python file"),
         (f"a{os.pathsep}b.py", "separates the paths in AUGBENCH_PLUGINS"),
-        ("~nosuchuser/mine.py", "cannot be found"),
+        ("~nosuchuser/mine.py", "home directory that is not known"),
     ],
 )
 def test_what_is_no_file_is_a_mistake_before_anything_else(

@@ -1,6 +1,7 @@
 """Mistakes on the command line: one paragraph with the way on, status 2, no traceback, nothing lost."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from augbench.bench.spec import RunSpec
 
 CommandLine = Callable[..., tuple[int, str, str]]
 MakeSpec = Callable[..., RunSpec]
+
+DIGITS = Path(__file__).parents[2] / "results" / "measured" / "digits.parquet"
 
 SUITE = """
 name = "small"
@@ -49,6 +52,20 @@ def fails_in_one_paragraph(outcome: tuple[int, str, str], *words: str) -> bool:
         (["run", "demo", "--out", "x" * 300], ["File name too long", "Choose another one"]),
         (["run", "demo", "--data", "~nosuchuser/x"], ["--data", "home directory"]),
         (["run", "demo", "--data", "/proc/cpuinfo"], ["--data /proc/cpuinfo is a file"]),
+        (["run", "demo", "--out", "a\nb"], ["--out 'a\\nb' holds a line break"]),
+        (["data", "verify", "--data", "a\x1b[31mb"], ["--data 'a\\x1b[31mb' holds a line break or another control"]),
+        (["tables", "--from", "a\nb"], ["--from 'a\\nb' holds"]),
+        (["probe", "a\nb", "--out", "x"], ["RUNS 'a\\nb' holds"]),
+        (["plan", "a\nb.toml"], ["The path 'a\\nb.toml' holds"]),
+        (["--plugin", "a\nb.py", "list", "methods"], ["The plug-in 'a\\nb.py' holds", "--plugin my.py"]),
+        (["run", "demo", "--out", ""], ["Nothing is given after --out", "variable of the shell"]),
+        (["run", "demo", "--out="], ["Nothing is given after --out"]),
+        (["plan", ""], ["Nothing is given after plan"]),
+        (
+            ["tables", "--from", str(DIGITS), "--published-file", "no.csv"],
+            ["no.csv cannot be read"],
+        ),
+        (["tables", "--from", str(DIGITS), "--no-published", "--published-file", "no.csv"], ["no.csv cannot be read"]),
         (["run", "/"], ["no suite '/'", "demo"]),
         (["tables", "--from", "x" * 300, "--out", "x"], ["File name too long"]),
         (["tables", "--from", "/nowhere", "--out", "x"], ["/nowhere", "does not exist", "augbench demo"]),
@@ -61,6 +78,67 @@ def test_wrong_arguments(
     monkeypatch.chdir(tmp_path)
     assert fails_in_one_paragraph(augbench(*arguments), *words)
     assert not list(tmp_path.iterdir()), "something was written"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables"),
+    [
+        (["status", "--out=~/mine"], {}),
+        (["tables", "--from=~/mine"], {}),
+        (["tables", "--from={digits}", "--published-file=~/mine"], {}),
+        (["probe", "~/mine", "--out", "x"], {}),
+        (["data", "verify", "--data=~/mine"], {}),
+        (["data", "verify"], {"AUGBENCH_DATA": "~/mine"}),
+        (["data", "prepare", "mnist", "--from=~/mine"], {}),
+        (["plan", "~/mine.toml"], {}),
+        (["plan", "demo", "--profile=~/mine.toml"], {}),
+        (["plan", "demo"], {"AUGBENCH_PROFILE": "~/mine.toml"}),
+        (["--plugin=~/mine.py", "list", "methods"], {}),
+        (["list", "methods"], {"AUGBENCH_PLUGINS": "~/mine.py"}),
+    ],
+)
+def test_a_tilde_that_no_shell_has_replaced_is_the_home_directory(
+    arguments: list[str],
+    variables: dict[str, str],
+    augbench: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in ({"HOME": str(tmp_path)} | variables).items():
+        monkeypatch.setenv(name, value)
+    outcome = augbench(*(argument.format(digits=DIGITS) for argument in arguments))
+    assert fails_in_one_paragraph(outcome, str(tmp_path / "mine"))
+    assert "~" not in outcome[2]
+
+
+@pytest.mark.parametrize("command", [["plan", "{file}"], ["plan", "demo", "--profile", "{file}"]])
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("utf-16", "is written in UTF-16, as PowerShell and some editors do. Save it in UTF-8."),
+        ("latin-1", "is not written in UTF-8 (line 2). Save it in UTF-8."),
+    ],
+)
+def test_a_file_in_another_encoding(
+    command: list[str], encoding: str, words: str, augbench: CommandLine, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("# of my own\n# in Zürich", encoding)
+    outcome = augbench(*(word.format(file=file) for word in command))
+    assert fails_in_one_paragraph(outcome, f"{file} cannot be read: it ", words)
+
+
+def test_files_with_a_byte_order_mark_are_read(augbench: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text(SUITE.format(dataset="mnist5k"), "utf-8-sig")
+    (tmp_path / "profile.toml").write_text("[resources]\ncpus = 2", "utf-8-sig")
+    code, text, _ = augbench("plan", tmp_path / "suite.toml", "--profile", tmp_path / "profile.toml")
+    assert code == 0
+    assert "1 run: 1 missing." in text
+
+
+def test_what_is_no_file_is_not_waited_for(augbench: CommandLine, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    assert fails_in_one_paragraph(augbench("plan", tmp_path / "pipe.toml"), "it is no file")
 
 
 def test_a_kind_that_cannot_be_listed(augbench: CommandLine) -> None:

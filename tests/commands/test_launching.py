@@ -40,11 +40,13 @@ def suite(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Run the suite once without any disturbance."""
-    folder = tmp_path_factory.mktemp("uninterrupted")
+    """Run the suite once without any disturbance, in a folder whose name has a line break and a letter of its own."""
+    folder = tmp_path_factory.mktemp("uninterrupted") / "a\nb é"
+    folder.mkdir()
     (folder / "small.toml").write_text(SUITE)
-    command = [sys.executable, "-m", "augbench.bench.commands", "run", str(folder / "small.toml"), "--out", str(folder)]
-    subprocess.run(command, check=True)
+    command = [sys.executable, "-m", "augbench.bench.commands", "run", "small.toml", "--out", "."]
+    without_letters = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run(command, check=True, cwd=folder, env=os.environ | without_letters)
     return outcomes(folder)
 
 
@@ -97,6 +99,10 @@ def test_the_same_command_again_computes_nothing_and_says_so(
     assert "Nothing to compute" in text
     assert "2 runs: 2 done." in text
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+
+
+def test_runs_are_executed_in_a_folder_of_any_name(uninterrupted: dict[str, Any]) -> None:
+    assert len(uninterrupted) == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from augbench.bench.run_folder import RunFolder, RunState
+from augbench.results.published.loader import OURS
 
 CommandLine = Callable[..., tuple[int, str, str]]
 WriteRun = Callable[..., RunFolder]
@@ -42,6 +43,16 @@ def test_what_is_mixed_or_left_out_goes_to_standard_error(
     assert code == 2 and "--skip-damaged" in error
     code, _, error = augbench(*command, "--skip-damaged")
     assert code == 0 and error.startswith("Left out: ") and "\x1b" not in error
+
+
+def test_published_numbers_that_no_table_shows_are_said(
+    tmp_path: Path, write_run: WriteRun, augbench: CommandLine
+) -> None:
+    write_run("none", root=tmp_path / "out")
+    published = ("--from", tmp_path / "out", "--published-file", OURS)
+    assert "`published`, which was not made" in augbench("tables", *published)[2]
+    assert "`published`" in augbench("tables", *published, "--no-published", "--out", tmp_path / "to")[2]
+    assert augbench("tables", *published, "--out", tmp_path / "to")[2] == ""
 
 
 @pytest.mark.parametrize("command", ["tables", "figures"])
