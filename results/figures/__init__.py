@@ -1,5 +1,9 @@
 """One file for each figure, and what writes them all."""
 
+import augbench.results.figures.backend  # noqa: F401 - before the first import of matplotlib
+
+# isort: split
+
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib import style
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -126,12 +126,13 @@ class Look:
 
 @contextmanager
 def figure_style(lines: int = 1) -> Iterator[None]:
-    """Use the common settings within the block, and leave matplotlib's own as they were.
+    """Use matplotlib's defaults with the common settings within the block, and leave the user's as they were.
 
     Args:
         lines: How many lines there are in a panel: many are thin.
     """
-    with mpl.rc_context(_SETTINGS | (_CROWDED_SETTINGS if lines > _CROWD else {})), warnings.catch_warnings():
+    settings = _SETTINGS | (_CROWDED_SETTINGS if lines > _CROWD else {})
+    with style.context(["default", settings]), warnings.catch_warnings():
         # A letter that the font does not have is drawn as a box, which says enough.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         yield

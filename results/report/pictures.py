@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from augbench.bench.examples import Examples
 from augbench.bench.run_folder import RunState
+from augbench.results.figures.style import figure_style
 from augbench.results.frame import Runs
 
 BUDGET = 4_000_000
@@ -107,7 +108,8 @@ def _picture(names: tuple[str, str, int], examples: Examples, images: int, draws
     pixels = montage(np.concatenate([originals[:, None], drawn], axis=1))
     buffer = io.BytesIO()
     without_version: dict[str, Any] = {"Software": None}
-    imsave(buffer, pixels, format="png", metadata=without_version)
+    with figure_style():
+        imsave(buffer, pixels, format="png", metadata=without_version)
     address = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
     height, width = pixels.shape[:2]
     return Picture(*names, len(originals), drawn.shape[1], address, width, height)

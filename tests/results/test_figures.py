@@ -1,6 +1,9 @@
 """What is drawn is what the frames hold, and everyone keeps a colour."""
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
@@ -18,6 +21,7 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from augbench.bench.errors import UserError
+from augbench.bench.examples import Examples, write_examples
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.results.figures import (
@@ -31,6 +35,8 @@ from augbench.results.figures.style import block_look, dataset_look, method_look
 from augbench.results.frame import Runs, load_runs
 
 WriteRun = Callable[..., RunFolder]
+CommandLine = Callable[..., tuple[int, str, str]]
+ImportedBy = Callable[..., tuple[list[int], set[str]]]
 STARTS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
 PROBES = {0: (0.5, 0.4, 0.9, 0.4), 1: (0.7, 0.2, 0.8, 0.6)}
 
@@ -302,6 +308,60 @@ def test_the_same_numbers_give_the_same_files(tmp_path: Path, write_run: WriteRu
     runs = load_runs(tmp_path)
     once, again = write_figures(runs, tmp_path / "one"), write_figures(runs, tmp_path / "two")
     assert [path.read_bytes() for path in once] == [path.read_bytes() for path in again]
+
+
+HOSTILE_SETTINGS = """
+backend: module://not_installed
+text.usetex: True
+savefig.bbox: tight
+savefig.dpi: 50
+axes.facecolor: black
+axes.titlelocation: left
+axes.prop_cycle: cycler(color=["red"])
+figure.constrained_layout.h_pad: 1
+font.weight: bold
+image.origin: lower
+svg.fonttype: none
+"""
+
+
+def test_the_settings_of_a_user_change_nothing(
+    tmp_path: Path,
+    write_run: WriteRun,
+    augbench: CommandLine,
+    imported_by: ImportedBy,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pixels = np.arange(16, dtype=np.uint8).reshape(1, 1, 4, 4)
+    write_examples(write_run("none"), Examples(pixels, pixels[:, None]))
+    write_run("scale", learned=scale_numbers(0))
+    source = ("--from", tmp_path / "runs", "--no-cache", "--out")
+    commands = {"figures": "figures", "report": "report.html"}
+    assert [augbench(name, *source, tmp_path / "ours" / last)[0] for name, last in commands.items()] == [0, 0]
+    (tmp_path / "matplotlibrc").write_text(HOSTILE_SETTINGS, "utf-8")
+    monkeypatch.setenv("MATPLOTLIBRC", str(tmp_path / "matplotlibrc"))
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")  # as in a notebook's shell
+    assert imported_by(*((name, *source, tmp_path / "theirs" / last) for name, last in commands.items()))[0] == [0, 0]
+    written = [path.relative_to(tmp_path / "ours") for path in (tmp_path / "ours").rglob("*.*")]
+    assert len(written) == 7 * len(STARTS) + 1
+    for path in written:
+        assert (tmp_path / "ours" / path).read_bytes() == (tmp_path / "theirs" / path).read_bytes(), path
+
+
+@pytest.mark.parametrize(("backend", "chosen"), [("svg", "svg"), ("not-installed", "None")])
+def test_matplotlib_is_imported_without_a_home_or_a_backend(
+    monkeypatch: pytest.MonkeyPatch, backend: str, chosen: str
+) -> None:
+    for name in ("MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MATPLOTLIBRC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", os.devnull)
+    monkeypatch.setenv("MPLBACKEND", backend)
+    code = (
+        "import augbench.results.figures.backend, matplotlib, os; "
+        "print(os.environ['MPLBACKEND'], matplotlib.get_backend(auto_select=False))"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (process.stdout.split(), process.stderr) == ([backend, chosen], "")
 
 
 def test_only_what_there_is_something_for(tmp_path: Path, write_run: WriteRun) -> None:
