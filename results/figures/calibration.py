@@ -101,7 +101,8 @@ def peers(runs: Runs, comparison: str, published: pd.DataFrame) -> pd.DataFrame:
         published: From `load_published`.
 
     Returns:
-        A row for each method and source that has both numbers: `method`, `source`, `error` and `ece`, shares.
+        A row for each method and source that has both numbers: `method`, `source`, `error` and `ece`, shares, and
+        `setup`, what is known to differ from ours.
     """
     ours = runs.runs[runs.runs["comparison"] == comparison].iloc[0]
     same = (published["dataset"] == ours["dataset_label"]) & (published["network"] == ours["network"])
@@ -109,7 +110,9 @@ def peers(runs: Runs, comparison: str, published: pd.DataFrame) -> pd.DataFrame:
     keys = ["source", "table", "method", "variant", "draws"]
     values = rows.drop_duplicates([*keys, "metric"]).set_index([*keys, "metric"])["value"]
     wide: pd.DataFrame = values.unstack("metric").reindex(columns=["accuracy", "ece"]).dropna().reset_index()
-    return wide.assign(error=1 - wide["accuracy"])[["method", "source", "error", "ece"]]
+    setups = rows.drop_duplicates(keys).set_index(keys)["setup"]
+    wide = wide.assign(error=1 - wide["accuracy"]).join(setups, on=keys).fillna({"setup": ""})
+    return wide[["method", "source", "error", "ece", "setup"]]
 
 
 def calibration_figure(runs: Runs, published: pd.DataFrame | None = None) -> Figure:
@@ -247,7 +250,12 @@ def _notes(
     yield f"ECE: expected calibration error of the top label, {bins} bins of equal width."
     sources = sorted({source for inside in shown.values() for source in inside["source"]})
     if sources:
-        yield f"Dark triangles: published by {few_names(sources)}, trained as they chose; no standard deviations drawn."
+        setups = sorted({setup for inside in shown.values() for setup in inside["setup"] if setup})
+        chosen = f" ({few_names(setups)})" if setups else ""
+        yield (
+            f"Dark triangles: published by {few_names(sources)}, trained as they chose{chosen}, so not the same "
+            "experiment; no standard deviations drawn."
+        )
     for name, inside in left_out.items():
         if len(inside):
             count = counted(len(inside), "published method")

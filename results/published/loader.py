@@ -25,6 +25,7 @@ def _none_if_empty(text: object) -> object:
 
 EmptyIsNone = BeforeValidator(_none_if_empty)
 Name = Annotated[str, Field(min_length=1)]
+Count = Annotated[Annotated[int, Field(ge=1)] | None, EmptyIsNone]
 
 
 class PublishedNumber(BaseModel):
@@ -43,6 +44,10 @@ class PublishedNumber(BaseModel):
         sd: Standard deviation in the same unit, nothing where the source has none.
         sd_over: What the standard deviation is over: "seeds", or "repeats" of the test-time draws of one network.
         n: Number of values behind mean and standard deviation, nothing where the source does not say.
+        epochs: Epochs of training, nothing where the source does not say.
+        batch_size: Images in a batch, copies not counted, nothing where the source does not say.
+        copies: Copies of each image in a batch, nothing where the source does not say.
+        setup: What else differs from the method of this name here, or is not stated: clauses without a full stop.
         note: What a reader has to know besides.
     """
 
@@ -59,7 +64,11 @@ class PublishedNumber(BaseModel):
     value: float
     sd: Annotated[Annotated[float, Field(ge=0)] | None, EmptyIsNone] = None
     sd_over: Literal["", "seeds", "repeats"] = ""
-    n: Annotated[Annotated[int, Field(ge=1)] | None, EmptyIsNone] = None
+    n: Count = None
+    epochs: Count = None
+    batch_size: Count = None
+    copies: Count = None
+    setup: str = ""
     note: str = ""
 
     @model_validator(mode="after")
@@ -74,6 +83,10 @@ class PublishedNumber(BaseModel):
 
 
 COLUMNS = tuple(PublishedNumber.model_fields)
+OF_THE_SETUP = ("epochs", "batch_size", "copies", "setup")
+"""Columns that a file may lack; nothing is known of them then."""
+
+WHOLE_NUMBERS = ("draws", "n", "epochs", "batch_size", "copies")
 
 
 def load_published(paths: Sequence[Path] | None = None) -> pd.DataFrame:
@@ -83,14 +96,15 @@ def load_published(paths: Sequence[Path] | None = None) -> pd.DataFrame:
         paths: CSV files of your own, in the columns `COLUMNS`, that are read after the one that comes with the project.
 
     Returns:
-        A row for each number, with the columns `COLUMNS`, described at `PublishedNumber`. `draws` and `n` are of type
+        A row for each number, with the columns `COLUMNS`, described at `PublishedNumber`. `WHOLE_NUMBERS` are of type
         Int64, `sd` is NaN where it is not known.
 
     Raises:
         UserError: If a file is missing, has other columns, or a line that makes no sense.
     """
     numbers = [number.model_dump() for path in (OURS, *(paths or ())) for number in _read(path)]
-    return pd.DataFrame(numbers, columns=list(COLUMNS)).astype({"draws": "Int64", "n": "Int64", "sd": float})
+    types = {**dict.fromkeys(WHOLE_NUMBERS, "Int64"), "sd": float}
+    return pd.DataFrame(numbers, columns=list(COLUMNS)).astype(types)
 
 
 def _read(path: Path) -> Iterator[PublishedNumber]:
@@ -102,23 +116,28 @@ def _read(path: Path) -> Iterator[PublishedNumber]:
     except (ValueError, csv.Error) as error:
         raise UserError(
             f"{path} cannot be read as a file of published numbers: {error}. It has to be a CSV file in UTF-8 with the "
-            f"columns {', '.join(COLUMNS)}."
+            f"columns {_columns()}."
         ) from None
 
 
+def _columns() -> str:
+    needed = ", ".join(name for name in COLUMNS if name not in OF_THE_SETUP)
+    return f"{needed} and, where something is known of the setup, {', '.join(OF_THE_SETUP)}"
+
+
 def _check_columns(path: Path, names: Sequence[str]) -> None:
-    missing = [name for name in COLUMNS if name not in names]
+    missing = [name for name in COLUMNS if name not in names and name not in OF_THE_SETUP]
     foreign = [repr(name) for name in names if name not in COLUMNS]
     if missing or foreign:
         wrong = [f"without {', '.join(missing)}"] * bool(missing) + [f"with {', '.join(foreign)}"] * bool(foreign)
         raise UserError(
-            f"{path} is a file {' and '.join(wrong)}; published numbers have exactly the columns {', '.join(COLUMNS)}."
+            f"{path} is a file {' and '.join(wrong)}; published numbers have exactly the columns {_columns()}."
         )
 
 
 def _number(path: Path, line: int, fields: Mapping[str | Any, Any]) -> PublishedNumber:
     if None in fields or None in fields.values():
-        raise UserError(f"{path}, line {line}, has more or fewer fields than the {len(COLUMNS)} columns; quote commas.")
+        raise UserError(f"{path}, line {line}, has more or fewer fields than there are columns; quote commas.")
     try:
         return PublishedNumber.model_validate(fields)
     except ValidationError as error:

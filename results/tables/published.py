@@ -1,7 +1,7 @@
 """Our numbers beside published ones, with the difference; published numbers enter nothing else."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -30,10 +30,13 @@ HEADINGS = {
 HOURS = ("gpu_hours", "extra_gpu_hours")
 BINNED = ("ece", "ece_equal_mass")
 PUBLISHED_BINS = 15  # of the calibration error in all sources
+FACTS = {"epochs": "epochs", "batch_size": "images in a batch", "copies": "copies of each image", "n": "runs"}
+"""What of a setup is compared, by its column in the published numbers, and how people call it."""
 COLUMNS = (
     Column("Ours", "ours", None, ""),
     Column("Published", "published", None, ""),
     Column("Ours − published", "difference", None, ""),
+    Column("What differs", "setup", None, ""),
 )
 
 
@@ -46,6 +49,24 @@ class _Pair:
     ours: Cell
     published: pd.DataFrame
     device: str
+    setup: Mapping[str, int]
+
+    def differs(self, line: "pd.Series[Any]") -> str:
+        """Say what is known to differ in the setup of a published number or is not stated; empty for nothing."""
+        known, silent = [], []
+        for column, name in FACTS.items():
+            theirs, ours = line[column], self.setup.get(column)
+            if pd.isna(theirs):
+                silent.append(f"{name} (here {ours:,})" if ours else name)
+            elif ours and theirs != ours:
+                known.append(f"{name}: {theirs:,}, here {ours:,}")
+        not_stated = f"not stated: {', '.join(silent)}" if silent else ""
+        return "; ".join(filter(None, [*known, not_stated, line["setup"]]))
+
+    @property
+    def differing(self) -> list[str]:
+        """What differs from each of the published numbers, without repeats."""
+        return list(dict.fromkeys(filter(None, (self.differs(line) for _, line in self.published.iterrows()))))
 
 
 def published_tables(runs: Runs, files: Sequence[Path] = ()) -> list[Table]:
@@ -68,11 +89,14 @@ def published_tables(runs: Runs, files: Sequence[Path] = ()) -> list[Table]:
     if shown.empty:
         return []
     sources = _number_sources([pair for found in pairs.values() for pair in found])
+    setups: dict[str, None] = {}
     rows, lines = [], []
     for name, found in pairs.items():
-        rows += [_row(parts[name][1], pair, sources) for pair in found]
+        setups.update(dict.fromkeys(text for pair in found for text in pair.differing))
+        rows += [_row(parts[name][1], pair, sources, list(setups)) for pair in found]
         lines += [line for pair in found for line in _lines(parts[name][1], pair)]
-    notes = (*run_notes(runs, shown), *_legend(sources), *_alone(published, shown))
+    differing = [f"D{index}: {text}." for index, text in enumerate(setups, 1)]
+    notes = (*run_notes(runs, shown), *_legend(sources), *differing, *_alone(published, shown))
     title = "Our numbers beside published ones"
     definitions = _definitions(shown, [pair.measure for found in pairs.values() for pair in found])
     heading, data = "Method and measure", pd.DataFrame(lines)
@@ -94,6 +118,7 @@ def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pa
     pairs = []
     for label, inside in group.groupby("label", sort=False):
         of_method = published[published["method"] == inside["method"].iloc[0]]
+        setup = _setup(runs, inside) if len(of_method) else {}
         for (metric, draws), numbers in of_method.groupby(["metric", "draws"], sort=False, dropna=False):
             draws = None if pd.isna(draws) else int(draws)
             ours = _ours(runs, group, str(label), metric, draws)
@@ -101,8 +126,21 @@ def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pa
             heading = f"{HEADINGS.get(metric, metric)}{with_draws(draws or 0)}{unit}"
             measure = Column(heading, metric, draws, "")
             if ours.count:
-                pairs.append(_Pair(str(label), measure, ours, numbers, device_of(inside)))
+                known = {**setup, "n": ours.count}
+                pairs.append(_Pair(str(label), measure, ours, numbers, device_of(inside), known))
     return pairs
+
+
+def _setup(runs: Runs, inside: pd.DataFrame) -> dict[str, int]:
+    """How our networks were trained, as far as runs of one method have that in common."""
+    folders, epochs = set(inside["folder"]), inside["epochs"].astype(float)
+    found = {
+        "epochs": epochs,
+        "batch_size": [record.spec.budget.batch_size for record in runs.records if record.name in folders],
+        "copies": (inside["image_passes_training"] / (epochs * inside["train_images"])).astype(float).round(),
+    }
+    different = {name: set(values) for name, values in found.items()}
+    return {name: int(values.pop()) for name, values in different.items() if len(values) == 1}
 
 
 def _ours(runs: Runs, group: pd.DataFrame, label: str, metric: str, draws: int | None) -> Cell:
@@ -136,7 +174,7 @@ def _number_sources(pairs: Sequence[_Pair]) -> dict[Source, int]:
     return {source: index for index, source in enumerate(seen, 1)}
 
 
-def _row(group: pd.DataFrame, pair: _Pair, sources: dict[Source, int]) -> Row:
+def _row(group: pd.DataFrame, pair: _Pair, sources: dict[Source, int], setups: Sequence[str]) -> Row:
     factor = 100 if pair.measure.metric == "accuracy" else 1
     published, differences = [], []
     for _, line in pair.published.iterrows():
@@ -145,7 +183,8 @@ def _row(group: pd.DataFrame, pair: _Pair, sources: dict[Source, int]) -> Row:
         published.append(f"{number(factor * line['value'], digits)}{sd} {mark}")
         if (difference := _difference(pair, line)) is not None:
             differences.append(f"{signed(number(factor * difference, max(digits, 1 if factor == 100 else 2)))} {mark}")
-    cells = (pair.ours, Cell("; ".join(published)), Cell("; ".join(differences) or NOTHING))
+    marks = ", ".join(f"D{setups.index(text) + 1}" for text in pair.differing) or NOTHING
+    cells = (pair.ours, Cell("; ".join(published)), Cell("; ".join(differences) or NOTHING), Cell(marks))
     return row_of(group[group["label"] == pair.label], f"{pair.label}: {pair.measure.heading}", cells)
 
 
@@ -173,12 +212,13 @@ def _lines(group: pd.DataFrame, pair: _Pair) -> list[dict[str, object]]:
     ours = {key: first[key] for key in ("dataset", "network", "budget", "protocol")}
     ours |= {"method": pair.label, "device": pair.device, "metric": pair.measure.metric, "draws": pair.measure.draws}
     ours |= {"mean": pair.ours.mean, "sd": pair.ours.sd, "n": pair.ours.count, "asked": pair.ours.asked}
-    kept = ("value", "sd", "sd_over", "n", "source", "table", "variant", "note")
+    kept = ("value", "sd", "sd_over", "n", "epochs", "batch_size", "copies", "source", "table", "variant", "note")
     return [
         {
             **ours,
             **{f"published_{key}": None if pd.isna(line[key]) else line[key] for key in kept},
             "difference": _difference(pair, line),
+            "differs": pair.differs(line) or None,
         }
         for _, line in pair.published.iterrows()
     ]
@@ -209,9 +249,11 @@ def _definitions(shown: pd.DataFrame, measures: Sequence[Column]) -> tuple[str, 
     metrics = {measure.metric for measure in measures}
     draws = sorted({measure.draws for measure in measures if measure.draws})
     return (
-        "Published numbers are in none of our means, ranks and tests. Budgets, software and hardware differ from those "
-        f"of the sources, so that hours have no difference ({NOTHING}), and no difference is a test. Differences of "
-        "accuracies are in percentage points.",
+        "Published numbers are in none of our means, ranks and tests, and no difference is a test. Differences of "
+        f"accuracies are in percentage points. Hardware differs, so that hours have no difference ({NOTHING}).",
+        "A published number of the same name is not of the same experiment. What differs, D1 and so on: what is known "
+        "of its setup that is otherwise here, and what its source does not state. Software and much else differs "
+        "besides.",
         *([accuracy_definition(shown, draws)] if "accuracy" in metrics else []),
         *([calibration_definition(shown)] if metrics & {"nll", "brier", "ece"} else []),
     )

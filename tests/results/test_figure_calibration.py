@@ -153,6 +153,7 @@ def test_peers_are_triangles(tmp_path: Path, write_scores: WriteScores) -> None:
     assert [float(x) for x in mark.get_xdata()] == pytest.approx([4])
     assert [float(y) for y in mark.get_ydata()] == pytest.approx([3])
     assert "Dark triangles: published by a source" in text(figure)
+    assert "so not the same experiment" in text(figure)
     assert not ellipses(figure.axes[0])
 
 
@@ -185,6 +186,7 @@ def test_the_published_peers_of_the_paper_s_figure(tmp_path: Path, write_run: Wr
     runs = load_runs(tmp_path)
     runs.runs["network"] = "wrn-28-10"
     found = peers(runs, "cifar10", load_published()).set_index("method")
+    assert found["setup"].str.startswith("crop with 2 pixels of padding and flip").all()
     assert len(found) == 7
     assert found.loc["sngp-ensemble-4", ["error", "ece"]].tolist() == pytest.approx([0.033, 0.005])
 
