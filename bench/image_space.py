@@ -102,9 +102,9 @@ class ImageSpace:
         channels, side = images.shape[1], images.shape[-1]
         if channels not in (1, 3) or side < 2:
             raise UserError(
-                "The operations of the wide space, such as Color and Sharpness, take grey images or such in three "
-                f"colours, 2×2 pixels at least; these have {channels} channels and {side}×{side} pixels. Choose methods "
-                "in another space for this data set; `augbench list methods` shows what there is."
+                "The operations of the wide space, such as Color and Sharpness, take images with one or three channels "
+                f"and 2×2 pixels at least; these have {channels} channels and {side}×{side} pixels. Choose methods in "
+                "another space for this data set; `augbench list methods` shows what there is."
             )
         dtype = torch.float32 if images.dtype == torch.uint8 else images.dtype
         centres = torch.rand(len(images), 2, device=images.device, generator=generator, dtype=dtype)

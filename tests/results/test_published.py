@@ -125,8 +125,6 @@ def test_a_learned_number_is_a_metric(tmp_path: Path) -> None:
 def test_other_columns_are_refused(tmp_path: Path) -> None:
     kept = [name for name in COLUMNS if name not in ("n", "note")]
     path = write(tmp_path / "mine.csv", {}, columns=[*kept, "comment"])
-        tmp_path / "mine.csv", {}, columns=[*(name for name in COLUMNS if name not in ("n", "note")), "comment"]
-    )
     with pytest.raises(UserError, match="without n, note and with 'comment'; published numbers have exactly"):
         load_published([path])
 
