@@ -103,8 +103,8 @@ def load_published(paths: Sequence[Path] | None = None) -> pd.DataFrame:
         UserError: If a file is missing, has other columns, or a line that makes no sense.
     """
     numbers = [number.model_dump() for path in (OURS, *(paths or ())) for number in _read(path)]
-    types = {**dict.fromkeys(WHOLE_NUMBERS, "Int64"), "sd": float}
-    return pd.DataFrame(numbers, columns=list(COLUMNS)).astype(types)
+    frame = pd.DataFrame(numbers, columns=list(COLUMNS)).astype({"sd": float})
+    return frame.assign(**{name: frame[name].astype("Int64") for name in WHOLE_NUMBERS})
 
 
 def _read(path: Path) -> Iterator[PublishedNumber]:

@@ -1,7 +1,7 @@
 """Our numbers beside published ones, with the difference; published numbers enter nothing else."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -134,7 +134,7 @@ def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pa
 def _setup(runs: Runs, inside: pd.DataFrame) -> dict[str, int]:
     """How our networks were trained, as far as runs of one method have that in common."""
     folders, epochs = set(inside["folder"]), inside["epochs"].astype(float)
-    found = {
+    found: dict[str, Iterable[float]] = {
         "epochs": epochs,
         "batch_size": [record.spec.budget.batch_size for record in runs.records if record.name in folders],
         "copies": (inside["image_passes_training"] / (epochs * inside["train_images"])).astype(float).round(),
@@ -252,8 +252,8 @@ def _definitions(shown: pd.DataFrame, measures: Sequence[Column]) -> tuple[str, 
         "Published numbers are in none of our means, ranks and tests, and no difference is a test. Differences of "
         f"accuracies are in percentage points. Hardware differs, so that hours have no difference ({NOTHING}).",
         "A published number of the same name is not of the same experiment. What differs, D1 and so on: what is known "
-        "of its setup that is otherwise here, and what its source does not state. Software and much else differs "
-        "besides.",
+        "of its setup that is otherwise here, theirs before ours, and what its source does not state. Software and "
+        "more differ besides.",
         *([accuracy_definition(shown, draws)] if "accuracy" in metrics else []),
         *([calibration_definition(shown)] if metrics & {"nll", "brier", "ece"} else []),
     )
