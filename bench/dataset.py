@@ -198,7 +198,10 @@ class DatasetSource(ABC):
         return None
 
     def base(self, options: DatasetOptions) -> "tuple[DatasetSource, DatasetOptions] | None":
-        """Return the data set, with its options, that this one is made from when it is loaded, if there is one."""
+        """Return the data set, with its options, that this one is made from when it is loaded, if there is one.
+
+        Before a launch, that one is loaded and checked in its place.
+        """
         return None
 
     def check(self, options: DatasetOptions, root: Path) -> None:  # noqa: B027 - most have nothing to look for

@@ -99,12 +99,12 @@ class ImageSpace:
             ValueError: If a number in `operations` is not that of an operation; only on a CPU, elsewhere such images
                 stay as they are.
         """
-        channels, side = images.shape[1], images.shape[-1]
-        if channels not in (1, 3) or side < 2:
+        shape = tuple(images.shape[1:])
+        if shape[0] not in (1, 3) or min(shape[1:]) < 2:
             raise UserError(
-                "The operations of the wide space, such as Color and Sharpness, take images with one or three channels "
-                f"and 2×2 pixels at least; these have {channels} channels and {side}×{side} pixels. Choose methods in "
-                "another space for this data set; `augbench list methods` shows what there is."
+                "The operations of the wide space, such as Color and Sharpness, take images with 1 or 3 channels and "
+                f"2×2 pixels or more; these have the shape {shape}. Choose methods in another space for this data set; "
+                "`augbench list methods` shows what there is."
             )
         dtype = torch.float32 if images.dtype == torch.uint8 else images.dtype
         centres = torch.rand(len(images), 2, device=images.device, generator=generator, dtype=dtype)

@@ -119,7 +119,8 @@ def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
     source, options = dataset_and_options(component.name, component.all_settings)
     try:
         source.check(options, root)
-        data = load_checked(source, options, root)
+        # what is made from another data set may take a minute to make; it is checked where a run makes it
+        data = load_checked(*(source.base(options) or (source, options)), root)
     except UserError:
         raise
     except FOREIGN_ERRORS as error:  # of a data set that is perhaps the user's own

@@ -116,14 +116,14 @@ def _logits(source: NetworkSource, network: nn.Module, images: Tensor) -> object
     try:
         return network(images)
     except (RuntimeError, ValueError):  # how torch refuses shapes
-        channels, side = images.shape[1:3]
+        side = images.shape[-1]
         needed = next((larger for larger in range(side + 1, LARGEST_TRIED + 1) if _takes(network, images, larger)), 0)
         if not needed:  # something else is wrong with it
             raise
         raise UserError(
-            f"The network {source.name!r} cannot take images of {side}×{side} pixels with {channels} channels: it "
-            f"needs at least {needed} pixels a side. Choose another network in the suite, or larger images; `augbench "
-            "list networks` shows what there is."
+            f"The network {source.name!r} cannot take images of {side}×{side} pixels: it needs at least {needed} "
+            "pixels a side. Choose another network in the suite, or larger images; `augbench list networks` shows what "
+            "there is."
         ) from None
 
 

@@ -107,9 +107,12 @@ class Planted(DatasetSource):
         return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
 
     def check(self, options: DatasetOptions, root: Path) -> None:
-        """Check the base."""
+        """Check the base, and that its images can be shrunk."""
+        options = _planted(options)
         base, base_options = self.base(options)
         base.check(base_options, root)
+        if options.shrink > 1:
+            _check_size(load_checked(base, base_options, root), options)
 
 
 def _check_size(data: ImageData, options: PlantedOptions) -> None:

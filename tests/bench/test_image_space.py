@@ -376,7 +376,7 @@ def test_an_operation_that_is_not_there_is_refused(number: int) -> None:
 
 @pytest.mark.parametrize(("channels", "side"), [(2, 16), (4, 16), (5, 16), (1, 1), (3, 1)])
 def test_images_that_it_is_not_made_for_are_refused(channels: int, side: int) -> None:
-    with pytest.raises(UserError, match=f"these have {channels} channels and {side}×{side} pixels"):
+    with pytest.raises(UserError, match=rf"these have the shape \({channels}, {side}, {side}\)"):
         ImageSpace(side).apply(_images(channels, side, 2), torch.zeros(2).long(), torch.zeros(2), _generator())
 
 

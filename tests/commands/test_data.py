@@ -184,6 +184,22 @@ def test_what_is_read_wrongly_is_refused(
     assert prepared(root) == []
 
 
+def test_arrays_that_no_run_can_use_are_found_by_verify_and_made_anew(
+    plugin: Path, root: Path, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = plugin.read_text()
+    plugin.write_text(good.replace("        labels =", "        images = images[:, :, :12]\n        labels ="))
+    with monkeypatch.context() as patch:
+        patch.setattr("augbench.bench.prepared.check_arrays_fit", lambda *_: None)  # as before there were checks
+        assert augbench("--plugin", plugin, "data", "prepare", "made-up")[0] == 0
+    outcome = augbench("--plugin", plugin, "data", "verify")
+    assert fails(outcome, "1 of 1", "made-up: `train.images`", "12×14 pixels", "augbench data prepare made-up")
+    mended = plugin.with_name("mended.py")  # as in another process, which would read it anew
+    mended.write_text(good)
+    assert augbench("--plugin", mended, "data", "prepare", "made-up")[0] == 0
+    assert augbench("--plugin", mended, "data", "verify")[0] == 0
+
+
 def test_a_missing_file_is_downloaded(file_server: Any, augbench: CommandLine, tmp_path: Path) -> None:
     (file_server.folder / "x").write_bytes(CONTENT)
     plugin = write_plugin(tmp_path / "plugin", "made-up", file_server.url("x"))

@@ -1,6 +1,7 @@
 """Planted symmetries against torchvision and NumPy, their seeds and identity, and mistakes in their options."""
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,15 @@ def test_odd_sizes_cannot_be_shrunk() -> None:
     assert load(base="odd").image_size == 5
     with pytest.raises(UserError, match=r"'odd' have 5 pixels.*Leave out shrink"):
         load(base="odd", shrink=2)
+
+
+@pytest.mark.usefixtures("odd")
+def test_odd_sizes_are_found_before_any_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Odd, "check", lambda self, options, root: None)
+    for factor in (1, 2):
+        source, options = dataset_and_options("planted", component(base="odd", shrink=factor).all_settings)
+        with pytest.raises(UserError, match="5 pixels") if factor == 2 else nullcontext():
+            source.check(options, Path())
 
 
 @pytest.mark.usefixtures("odd")
