@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -32,6 +33,8 @@ from augbench.datasets.mnist import Mnist
 from augbench.datasets.mnist5k import Mnist5k
 from augbench.datasets.rotmnist import RotMnist
 
+T = TypeVar("T")
+
 NOT_REPEATABLE = ("seconds", "attempts")  # what may differ between two attempts at one run
 
 MakeSpec = Callable[..., RunSpec]
@@ -51,6 +54,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def one_thread() -> None:
     """Give every test the same number of threads, on which floating-point sums depend."""
     torch.set_num_threads(1)
+
+
+def _fixed_work() -> None:
+    """Compute something that takes 0.3 seconds on the machine that the limits of tests were chosen on."""
+    for number in range(80_000):  # one after the other, since the collector of garbage would make many at once slower
+        json.loads(json.dumps({"number": number, "values": [number / 7, number / 3]}))
+
+
+@pytest.fixture
+def effort() -> Callable[[Callable[[], T]], tuple[T, float]]:
+    """Call something; returns its result, and its processor time in multiples of that of some fixed work.
+
+    The fixed work is done before and after it. So the number says little about the machine, or about what else it does.
+    """
+
+    def seconds(call: Callable[[], T]) -> tuple[T, float]:
+        begun = time.process_time()
+        result = call()
+        return result, time.process_time() - begun
+
+    def measure(call: Callable[[], T]) -> tuple[T, float]:
+        _, before = seconds(_fixed_work)  # type: ignore[arg-type]
+        result, taken = seconds(call)
+        _, after = seconds(_fixed_work)  # type: ignore[arg-type]
+        return result, 2 * taken / (before + after)
+
+    return measure
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from augbench.bench.spec import RunSpec
 from augbench.bench.stopping import StopCause, StopSignal
 from augbench.bench.worker import execute
 
+PATIENCE = 120.0  # seconds; far longer than anything takes on a machine that does nothing else
 ELSEWHERE = {"machine": "another", "host": "node7", "pid": 1, "launcher": "slurm", "job": "12_3"}
 
 
@@ -69,13 +71,12 @@ def test_a_run_has_one_owner_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def _race(folder: Path, start: "multiprocessing.synchronize.Event", won: "multiprocessing.Queue[int]") -> None:
+def _race(folder: Path, start: Event, won: "multiprocessing.Queue[int]", over: Event) -> None:
     start.wait()
     try:
         with claimed(folder) as ownership:
             won.put(ownership.attempt)
-            start.wait()
-            threading.Event().wait(0.5)
+            over.wait()
     except BusyError:
         won.put(0)
 
@@ -85,14 +86,15 @@ def test_of_many_processes_at_once_one_wins(locks: bool, tmp_path: Path, request
     if not locks:
         request.getfixturevalue("no_locks")  # processes are forked, so they have it, too
     context = multiprocessing.get_context("fork")
-    start, won = context.Event(), context.Queue()
-    racers = [context.Process(target=_race, args=(tmp_path, start, won)) for _ in range(8)]
+    start, won, over = context.Event(), context.Queue(), context.Event()
+    racers = [context.Process(target=_race, args=(tmp_path, start, won, over), daemon=True) for _ in range(8)]
     for racer in racers:
         racer.start()
     start.set()
-    attempts = [won.get(timeout=30) for _ in racers]
+    attempts = [won.get(timeout=PATIENCE) for _ in racers]
+    over.set()
     for racer in racers:
-        racer.join(30)
+        racer.join(PATIENCE)
     assert sorted(attempts) == [0] * 7 + [1]
 
 
@@ -185,7 +187,7 @@ def test_a_run_that_was_taken_over_leaves_everything_to_its_new_owner(
 def test_a_heartbeat_beats_until_the_block_ends() -> None:
     beats = threading.Semaphore(0)
     with heartbeat(lambda: beats.release(), seconds=0.01):
-        assert all(beats.acquire(timeout=10) for _ in range(3))
+        assert all(beats.acquire(timeout=PATIENCE) for _ in range(3))
     while beats.acquire(blocking=False):
         pass
     assert not beats.acquire(timeout=0.1)
@@ -212,7 +214,7 @@ def test_a_heartbeat_survives_a_file_system_that_does_not_answer() -> None:
         raise OSError(errno.ESTALE, "Stale file handle")
 
     with heartbeat(beat, seconds=0.01):
-        assert all(beats.acquire(timeout=10) for _ in range(3))
+        assert all(beats.acquire(timeout=PATIENCE) for _ in range(3))
 
 
 def test_what_was_done_is_done_though_the_claim_cannot_be_released(

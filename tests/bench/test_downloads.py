@@ -82,11 +82,11 @@ def test_a_file_that_is_there_is_not_asked_for(server: Any, tmp_path: Path) -> N
 
 
 def test_the_second_mirror_is_taken_where_the_first_is_down(server: Any, tmp_path: Path) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        down = f"http://127.0.0.1:{unused.getsockname()[1]}/{NAME}"
     missing = server.url("elsewhere.gz")
-    path = download(published(down, missing, server.url(NAME)), tmp_path, Listener())
+    with socket.socket() as taken:  # but does not listen, and nobody else can
+        taken.bind(("127.0.0.1", 0))
+        down = f"http://127.0.0.1:{taken.getsockname()[1]}/{NAME}"
+        path = download(published(down, missing, server.url(NAME)), tmp_path, Listener())
     assert path.read_bytes() == CONTENT
 
 
@@ -238,7 +238,7 @@ def stalling(server: Any) -> Iterator[threading.Event]:
         def write_slowly(content: bytes) -> None:
             write(content[:FIRST])
             if len(content) > FIRST:
-                event.wait(60)
+                event.wait()
                 with suppress(ConnectionError):
                     write(content[FIRST:])
 
@@ -284,8 +284,8 @@ def test_a_second_process_waits_and_finds_it_done(stalling: threading.Event, ser
         with start_download(server, tmp_path) as second:
             wait_for(second, f"Another process downloads {NAME} at the moment; waiting for it.")
             stalling.set()
-            first.communicate(timeout=60)
-            second.communicate(timeout=60)
+            first.communicate(timeout=300)
+            second.communicate(timeout=300)
     assert (first.returncode, second.returncode) == (0, 0)
     assert (tmp_path / PLACE).read_bytes() == LONG
     assert server.asked == [(NAME, 0)]

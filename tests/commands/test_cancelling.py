@@ -14,6 +14,7 @@ from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.slurm_jobs.queue import Job
 
 CommandLine = Callable[..., tuple[int, str, str]]
+Wait = Callable[..., RunFolder]
 
 
 @pytest.fixture
@@ -101,29 +102,16 @@ def launched(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
-def wait_for_checkpoint(process: "subprocess.Popen[str]", out: Path) -> RunFolder:
-    """Wait until a run has closed its first epoch."""
-    for _ in range(1200):
-        for path in out.glob("runs/*/checkpoint.pt"):
-            return RunFolder(path.parent)
-        try:
-            process.wait(0.1)
-        except subprocess.TimeoutExpired:
-            continue
-        pytest.fail("the process ended before the first checkpoint: " + "".join(process.communicate()))
-    pytest.fail("no checkpoint came within two minutes")
-
-
 @pytest.mark.slow
 def test_a_second_terminal_stops_a_launch_and_the_same_command_goes_on(
-    launched: "subprocess.Popen[str]", augbench: CommandLine, tmp_path: Path
+    launched: "subprocess.Popen[str]", wait_for_checkpoint: Wait, augbench: CommandLine, tmp_path: Path
 ) -> None:
-    going = wait_for_checkpoint(launched, tmp_path / "out")
+    going = wait_for_checkpoint(launched, tmp_path / "out", "none")
     code, text, _ = augbench("cancel", "--all", "--yes", "--out", tmp_path / "out")
     assert code == 0
     assert "1 run will save and stop" in text
     assert "2 runs that nobody executes now will not begin." in text
-    _, errors = launched.communicate(timeout=60)
+    _, errors = launched.communicate(timeout=300)
     assert launched.returncode == 2
     assert "Traceback" not in errors
     runs = [RunFolder(path) for path in (tmp_path / "out" / "runs").iterdir() if path.is_dir()]

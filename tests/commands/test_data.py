@@ -316,7 +316,7 @@ class Gate:
 
     def wait(self, process: "subprocess.Popen[str]") -> int:
         """Wait until a process stands before it; returns what has to be closed to let it go on."""
-        for _ in range(600):
+        for _ in range(3000):
             try:
                 return os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
             except OSError:  # nobody reads yet
@@ -326,7 +326,7 @@ class Gate:
             except subprocess.TimeoutExpired:
                 continue
             pytest.fail(f"it ended too early: {process.communicate()}")
-        pytest.fail("nobody came within a minute")
+        pytest.fail("nobody came within five minutes")
 
 
 @pytest.fixture
@@ -349,7 +349,7 @@ def test_a_killed_preparation_leaves_nothing_that_looks_finished(
     with start(plugin) as process:
         opened = gate.wait(process)
         process.kill()
-        process.wait(60)
+        process.wait(300)
         os.close(opened)
     assert prepared(root) == []
     assert len(list((root / "prepared").glob(".made-up.*.tmp"))) == 1
@@ -369,7 +369,7 @@ def test_a_second_process_waits_and_finds_it_done(plugin: Path, root: Path, gate
             said = second.stderr.readline()
             gate.path.unlink()
             os.close(opened)
-            outcomes = first.communicate(timeout=60), second.communicate(timeout=60)
+            outcomes = first.communicate(timeout=300), second.communicate(timeout=300)
     assert "Another process prepares made-up at the moment; waiting for it." in said
     assert (first.returncode, second.returncode) == (0, 0), outcomes
     assert (plugin.parent / "read.log").read_text() == "read "

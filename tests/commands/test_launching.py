@@ -12,19 +12,46 @@ from typing import Any
 import numpy as np
 import pytest
 
+from augbench.bench.plugins import PLUGINS_VARIABLE
 from augbench.bench.run_folder import RunFolder, RunState, run_folders
 
 pytestmark = pytest.mark.slow
 
 CommandLine = Callable[..., tuple[int, str, str]]
+Wait = Callable[..., RunFolder]
 
+SECONDS = 300  # far longer than anything takes on a machine that does nothing else
+HELD, GATE = "AUGBENCH_TEST_HELD", "gate"
+PLUGIN = """
+import os
+import time
+
+from augbench.bench.registry import register
+from augbench.methods.scale import Scale
+
+
+@register("held")
+class Held(Scale):
+    '''`scale`; after the first epoch each step takes a second until a file is there that a variable names.'''
+
+    title = "scale, held"
+
+    def start_epoch(self, epoch):
+        super().start_epoch(epoch)
+        self.later = epoch > 0
+
+    def loss(self, logits, labels):
+        if self.later and not os.path.exists(os.environ.get("AUGBENCH_TEST_HELD", "/")):
+            time.sleep(1)
+        return super().loss(logits, labels)
+"""
 SUITE = """
 name = "small"
 title = "Small"
 seeds = [0]
 [[comparisons]]
 datasets = [{ name = "mnist5k", options = { size = 14 } }]
-methods = [{ name = "scale", hyperparameters = { copies = 2 } }, { name = "none" }]
+methods = [{ name = "held", hyperparameters = { copies = 2 } }, { name = "none" }]
 network = "tiny"
 budget = { epochs = 4, batch_size = 64 }
 """
@@ -38,8 +65,18 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module", autouse=True)
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Register the method of the suite."""
+    path = tmp_path_factory.mktemp("plugin") / "held.py"
+    path.write_text(PLUGIN)
+    with pytest.MonkeyPatch.context() as variables:
+        variables.setenv(PLUGINS_VARIABLE, str(path))
+        yield
+
+
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def uninterrupted(plugin: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Run the suite once without any disturbance, in a folder whose name has a line break and a letter of its own."""
     folder = tmp_path_factory.mktemp("uninterrupted") / "a\nb é"
     folder.mkdir()
@@ -52,24 +89,12 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture
 def started(suite: Path, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Start the suite in a process of its own, in the folder `out`."""
+    """Start the suite in a process of its own, in the folder `out`; its first run is held until `gate` is there."""
     command = [sys.executable, "-m", "augbench.bench.commands", "run", str(suite), "--out", str(tmp_path / "out")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=os.environ | {HELD: str(tmp_path / GATE)}, **pipes) as process:
         yield process
         process.kill()
-
-
-def wait_for_checkpoint(process: "subprocess.Popen[str]", out: Path) -> RunFolder:
-    """Wait until the run of `scale` has closed its first epoch."""
-    for _ in range(1200):
-        for path in out.glob("runs/scale*/checkpoint.pt"):
-            return RunFolder(path.parent)
-        try:
-            process.wait(0.1)
-        except subprocess.TimeoutExpired:
-            continue
-        pytest.fail("the process ended before the first checkpoint: " + "".join(process.communicate()))
-    pytest.fail("no checkpoint came within two minutes")
 
 
 def outcomes(out: Path) -> dict[str, Any]:
@@ -109,14 +134,15 @@ def test_runs_are_executed_in_a_folder_of_any_name(uninterrupted: dict[str, Any]
 def test_an_interrupted_launch_goes_on_where_it_was(
     number: signal.Signals,
     started: "subprocess.Popen[str]",
+    wait_for_checkpoint: Wait,
     suite: Path,
     augbench: CommandLine,
     tmp_path: Path,
     uninterrupted: dict[str, Any],
 ) -> None:
-    folder = wait_for_checkpoint(started, tmp_path / "out")
+    folder = wait_for_checkpoint(started, tmp_path / "out", "held")
     started.send_signal(number)
-    text, errors = started.communicate(timeout=60)
+    text, errors = started.communicate(timeout=SECONDS)
     assert "Traceback" not in errors
     if number is not signal.SIGKILL:
         assert started.returncode == 130
@@ -129,11 +155,11 @@ def test_an_interrupted_launch_goes_on_where_it_was(
 
 
 def test_a_killed_worker_is_recorded_and_the_other_runs_go_on(
-    started: "subprocess.Popen[str]", suite: Path, augbench: CommandLine, tmp_path: Path
+    started: "subprocess.Popen[str]", wait_for_checkpoint: Wait, suite: Path, augbench: CommandLine, tmp_path: Path
 ) -> None:
-    folder = wait_for_checkpoint(started, tmp_path / "out")
+    folder = wait_for_checkpoint(started, tmp_path / "out", "held")
     os.kill(folder.read_status()["owner"]["pid"], signal.SIGKILL)
-    _, errors = started.communicate(timeout=120)
+    _, errors = started.communicate(timeout=SECONDS)
     assert started.returncode == 2
     assert "Traceback" not in errors
     assert "killed by SIGKILL" in errors
@@ -164,11 +190,12 @@ def test_a_diverged_run_is_recorded_and_the_others_go_on(augbench: CommandLine, 
 
 
 def test_two_launches_at_once_run_nothing_twice(
-    started: "subprocess.Popen[str]", suite: Path, augbench: CommandLine, tmp_path: Path
+    started: "subprocess.Popen[str]", wait_for_checkpoint: Wait, suite: Path, augbench: CommandLine, tmp_path: Path
 ) -> None:
-    wait_for_checkpoint(started, tmp_path / "out")
+    wait_for_checkpoint(started, tmp_path / "out", "held")
+    (tmp_path / GATE).touch()
     assert augbench("run", suite, "--out", tmp_path / "out")[0] == 0
-    started.communicate(timeout=120)
+    started.communicate(timeout=SECONDS)
     assert started.returncode == 0
     for folder in run_folders(tmp_path / "out"):
         assert json.loads((folder.path / "result.json").read_text())["attempts"] == 1

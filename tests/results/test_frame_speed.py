@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +12,10 @@ from augbench.results.frame import Runs, load_runs
 from augbench.results.records.packing import pack
 
 WriteRun = Callable[..., RunFolder]
+Effort = Callable[[Callable[[], Runs]], tuple[Runs, float]]
 
 SEEDS = 10
-MOST_SECONDS = 8.0  # of CPU time, in the best of a few tries: 3 s on the machine that this was written on, 5 s promised
-TRIES = 3  # other processes on the machine make CPU time longer, too
+MOST_EFFORT = 30.0  # three times what it takes, which is three seconds where the fixed work takes 0.3
 
 
 def write_folders(example: RunFolder, out: Path, kinds: int) -> None:
@@ -49,28 +48,19 @@ def example(tmp_path: Path, write_run: WriteRun) -> RunFolder:
     )
 
 
-def load_within(source: Path, seconds: float) -> Runs:
-    """Read runs, a few times if it takes too long."""
-    for _ in range(TRIES):
-        begun = time.process_time()
-        runs = load_runs(source)
-        taken = time.process_time() - begun
-        if taken < seconds:
-            return runs
-    pytest.fail(f"{source.name} took {taken:.1f} s of CPU time, more than {seconds:.1f}")
-
-
 @pytest.mark.slow
-def test_ten_thousand_folders_are_read_in_seconds(tmp_path: Path, example: RunFolder) -> None:
+def test_ten_thousand_folders_are_read_in_seconds(tmp_path: Path, example: RunFolder, effort: Effort) -> None:
     write_folders(example, tmp_path / "out", kinds=1000)
-    runs = load_within(tmp_path / "out", MOST_SECONDS)
+    runs, taken = effort(lambda: load_runs(tmp_path / "out"))
+    assert taken < MOST_EFFORT
     assert (len(runs.runs), runs.warnings()) == (10_000, [])
     assert runs.runs["label"].nunique() == 1000 and set(runs.runs["asked"]) == {SEEDS}
 
 
 @pytest.mark.slow
-def test_a_campaign_is_read_as_fast(tmp_path: Path, example: RunFolder) -> None:
+def test_a_campaign_is_read_as_fast(tmp_path: Path, example: RunFolder, effort: Effort) -> None:
     write_folders(example, tmp_path / "out", kinds=100)
     pack([tmp_path / "out"], tmp_path / "all.parquet")
-    runs = load_within(tmp_path / "all.parquet", MOST_SECONDS / 10)
+    runs, taken = effort(lambda: load_runs(tmp_path / "all.parquet"))
+    assert taken < MOST_EFFORT / 10
     assert len(runs.table()) == 3000 and len(runs.reliability) == 1000 * 3 * 15

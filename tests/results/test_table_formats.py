@@ -78,7 +78,7 @@ def test_latex_compiles(tables: list[Table], pdflatex: str, tmp_path: Path) -> N
     document = DOCUMENT % "\n\\clearpage\n".join(map(to_latex, tables))
     (tmp_path / "tables.tex").write_text(document, encoding="utf-8")
     command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "tables.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=600, check=False)
     log = done.stdout.decode("utf-8", "replace")
     assert done.returncode == 0, log[-3000:]
     assert f"Output written on tables.pdf ({len(tables)} pages" in log.replace("\n", "")

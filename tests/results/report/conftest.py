@@ -20,6 +20,7 @@ HOSTILE = "<script>alert(1)"  # a slash cannot be in the name of a folder
 ROTATED = "rotmnist5k (note=</script>)"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SEEDS = (0, 1, 2)
+PATIENCE = 120_000  # milliseconds; far longer than anything takes on a machine that does nothing else
 PROBABILITIES = ((0.9, 0.1), (0.2, 0.8), (0.6, 0.4), (0.7, 0.3))
 
 # accuracy with the seed 0, training seconds, and the numbers of test-time draws
@@ -93,7 +94,7 @@ def page_file(compared: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def chromium() -> Iterator[Any]:
     """Start a real browser; outside CI it may be missing."""
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import expect, sync_playwright
     except ModuleNotFoundError:
         sync_playwright = None
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -102,10 +103,19 @@ def chromium() -> Iterator[Any]:
         if os.environ.get("CI") == "true":
             pytest.fail(f"{reason}; in CI the report has to be tested in a browser")
         pytest.skip(reason)
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=program)
         yield browser
         browser.close()
+
+
+# A busy browser draws charts late. Here each browser does, so that no test takes for granted that they are there.
+LATE_CHARTS = """
+window.ResizeObserver = class extends ResizeObserver {
+  constructor(call) { super((...told) => setTimeout(() => call(...told), 100)); }
+};
+"""
 
 
 class Seen:
@@ -121,13 +131,23 @@ class Seen:
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        self.context.add_init_script(LATE_CHARTS)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(PATIENCE)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda message: self.errors.append(message.text))
         self.page.on("dialog", lambda dialog: (self.errors.append(dialog.message), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))
+        self.scripts = options.get("java_script_enabled", True)
+        self.open(path)
+
+    def open(self, path: Path) -> None:
+        """Open a report, and wait until its charts are drawn, if its scripts may run."""
+        from playwright.sync_api import expect
+
         self.page.goto(path.as_uri())
+        if self.scripts:
+            expect(self.page.locator("[data-chart]:empty")).to_have_count(0)
 
     def texts(self, selector: str) -> list[str]:
         """Texts of all elements that are not hidden."""

@@ -90,7 +90,7 @@ def test_500_runs_make_a_page_that_is_small_and_there_at_once(
     assert path.stat().st_size < LARGEST
     seen = look(tmp_path / "nothing.html")
     begin_counting(seen)
-    seen.page.goto(path.as_uri())
+    seen.open(path)
     seen.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert seconds_busy(seen) < SLOWEST
     assert seen.errors == []
