@@ -147,7 +147,7 @@ def grey_level_counts(images: Tensor) -> Tensor:
 class DatasetOptions(BaseModel):
     """Base of a data set's options; unknown names are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class DatasetSource(ABC):

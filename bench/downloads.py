@@ -15,6 +15,7 @@ from urllib.request import Request, urlopen
 
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.locks import exclusive
+from augbench.bench.user_input import is_switched_on
 
 OFFLINE_VARIABLE = "AUGBENCH_OFFLINE"
 DOWNLOADS = ".downloads"  # folder of unfinished downloads below the folder of data sets
@@ -60,8 +61,12 @@ class _UnusableAnswerError(Exception):
 
 
 def offline() -> bool:
-    """Whether the variable AUGBENCH_OFFLINE forbids downloads."""
-    return os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
+    """Whether the variable AUGBENCH_OFFLINE forbids downloads.
+
+    Raises:
+        UserError: If it says neither yes nor no.
+    """
+    return is_switched_on(OFFLINE_VARIABLE)
 
 
 def download(file: Published, root: Path, listener: Listener) -> Path:

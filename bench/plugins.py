@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from augbench.bench.errors import UserError
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
-from augbench.bench.user_files import user_path
+from augbench.bench.user_input import user_path
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

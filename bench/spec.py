@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from textwrap import shorten
 from typing import Any, TypeVar, get_args
@@ -148,7 +149,10 @@ def network_component(name: str) -> Component:
 
 
 def _component(name: str, version: int, model: type[BaseModel], settings: Mapping[str, Any], where: str) -> Component:
-    resolved = validated(model, settings, f"{name!r} in {where}").model_dump(mode="json")
+    checked = validated(model, settings, f"{name!r} in {where}")
+    for place, number in _infinite(checked.model_dump()):  # of which JSON may make a null without a word
+        raise UserError(f"Wrong settings for {name!r} in {where}: {place}: must be a finite number (given: {number}).")
+    resolved = checked.model_dump(mode="json")
     changed = {key for key, value in resolved.items() if _differs_from_default(model, key, value)}
     return Component(
         name=name,
@@ -156,6 +160,15 @@ def _component(name: str, version: int, model: type[BaseModel], settings: Mappin
         settings={key: resolved[key] for key in sorted(changed)},
         defaults={key: resolved[key] for key in sorted(set(resolved) - changed)},
     )
+
+
+def _infinite(value: object, place: str = "") -> Iterator[tuple[str, float]]:
+    """Find numbers that no identity can be made from, also where a model of one's own has let them pass."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place, value
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, part in inside:
+        yield from _infinite(part, f"{place}.{key}" if place else str(key))
 
 
 def _differs_from_default(model: type[BaseModel], key: str, value: JsonValue) -> bool:

@@ -6,7 +6,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from augbench.bench.errors import UserError, one_of
-from augbench.bench.user_files import read_user_text, user_path
+from augbench.bench.user_input import read_user_text, user_path
 
 
 def built_in_texts(folder: Traversable) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.image_space import OPERATIONS
-from augbench.bench.user_files import read_user_text, user_path
+from augbench.bench.user_input import read_user_text, user_path
 from augbench.methods.subpolicies import STAGES
 
 Step = tuple[str, float, float]

@@ -22,7 +22,7 @@ from augbench.bench.commands.plain import safe
 from augbench.bench.commands.streams import OutputError, silence
 from augbench.bench.errors import UserError
 from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
-from augbench.bench.user_files import user_path
+from augbench.bench.user_input import user_path
 
 PLUGIN = "--plugin"
 

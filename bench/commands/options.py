@@ -12,7 +12,7 @@ from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Order
 from augbench.bench.placement import Placement
 from augbench.bench.profile import PROFILE_VARIABLE, Profile, load_profile
-from augbench.bench.user_files import user_path
+from augbench.bench.user_input import user_path
 
 MOST_DEFAULT_WORKERS = 4
 MEMORY_OF_A_WORKER = 0.9e9  # bytes, most of it torch itself, the launcher's share included

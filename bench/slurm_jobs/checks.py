@@ -8,7 +8,7 @@ from pathlib import Path
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.profile import Profile, Resources
 from augbench.bench.slurm_jobs.client import slurm
-from augbench.bench.user_files import user_path
+from augbench.bench.user_input import user_path
 
 OWN_TO_A_MACHINE = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - refused, not used
 

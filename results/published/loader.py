@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from augbench.bench.errors import UserError, one_of
-from augbench.bench.user_files import read_user_text
+from augbench.bench.user_input import read_user_text
 
 OURS = Path(__file__).with_name("published.csv")
 SHARES = ("accuracy", "ece", "ece_equal_mass")

@@ -215,7 +215,7 @@ def test_nothing_is_downloaded_offline(switch: bool, root: Path, monkeypatch: py
     assert all(word in text for word in words)
 
 
-@pytest.mark.parametrize("value", ["", "0"])
+@pytest.mark.parametrize("value", ["", "0", "false"])
 def test_what_is_nowhere_is_downloaded_to_its_place(
     value: str, root: Path, file_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

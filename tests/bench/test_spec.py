@@ -1,6 +1,8 @@
 """Identities: stable across processes, blind to what does not matter, and changed by what does."""
 
 import json
+import math
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,9 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from augbench.bench.catalogues import methods
+from augbench.bench.catalogues import datasets, methods
+from augbench.bench.dataset import DatasetOptions
 from augbench.bench.errors import UserError
 from augbench.bench.method import Hyperparameters
 from augbench.bench.protocol import Budget, Protocol
@@ -112,6 +115,28 @@ def test_hyperparameters_may_be_lists_and_none(monkeypatch: pytest.MonkeyPatch) 
     assert component.settings == {"needed": 3}
     assert component.defaults == {"limit": None, "sizes": [1, 2]}
     assert method_component("none", {"needed": 3, "sizes": [4]}, "a test").settings == {"needed": 3, "sizes": [4]}
+
+
+def test_numbers_that_are_not_finite_are_refused_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Anything(Hyperparameters):
+        model_config = ConfigDict(allow_inf_nan=True)
+        limit: float = math.inf
+        inside: dict[str, Any] = Field({})
+
+    class Options(DatasetOptions):
+        strength: float = 1.0
+
+    monkeypatch.setattr(methods().get("none"), "hyperparameters_type", Anything)
+    monkeypatch.setattr(datasets().get("mnist5k"), "options_type", Options)
+    for settings, words in (
+        ({}, "limit: must be a finite number (given: inf)"),
+        ({"limit": 1.0, "inside": {"a": [0, {"b": math.nan}]}}, "inside.a.1.b: must be a finite number (given: nan)"),
+    ):
+        with pytest.raises(UserError, match=re.escape(f"'none' in suite 'mine': {words}")):
+            method_component("none", settings, "suite 'mine'")
+    for base, options in (("mnist5k", {"strength": math.nan}), ("planted", {"base_options": {"strength": math.inf}})):
+        with pytest.raises(UserError, match=rf"{base}.*strength: Input should be a finite number"):
+            dataset_component(base, options, "suite 'mine'")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""Paths and texts that users give: what they write in them, and what their editors do."""
+"""Paths, texts and switches that users give: what they write in them, and what their editors do."""
 
 import codecs
+import os
 import re
 from pathlib import Path
 
@@ -49,3 +50,20 @@ def read_user_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise ValueError(f"it is not written in UTF-8 (line {line}). Save it in UTF-8") from None
+
+
+def is_switched_on(variable: str) -> bool:
+    """Whether an environment variable says yes: 1, true, yes or on; no where it says 0, false, no, off or nothing.
+
+    Raises:
+        UserError: If it says something else.
+    """
+    from pydantic import TypeAdapter, ValidationError  # here, since `augbench --help` need not wait for it
+
+    given = os.environ.get(variable, "").strip()
+    try:
+        return bool(given) and TypeAdapter(bool).validate_python(given)
+    except ValidationError:
+        raise UserError(
+            f"The variable {variable} is {shortened(given)!r}, which says neither yes nor no. Set it to 1 or 0."
+        ) from None
