@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from augbench.bench.errors import CannotGoOnError
+from augbench.bench.errors import CannotGoOnError, to_paste
 from augbench.bench.files import read_json
 
 MANIFEST = "manifest.json"
@@ -57,9 +56,9 @@ class DamagedDataError(CannotGoOnError):
     """
 
     def __init__(self, folder: Path, what: str) -> None:
+        again = to_paste("data", "prepare", folder.name.rpartition("-v")[0], "--data", folder.parent.parent)
         super().__init__(
-            f"The prepared data set in {folder} is damaged: {what}. Prepare it again: `augbench data prepare "
-            f"{folder.name.rpartition('-v')[0]} --data {shlex.quote(str(folder.parent.parent))}` makes it anew."
+            f"The prepared data set in {folder} is damaged: {what}. Prepare it again: `{again}` makes it anew."
         )
         self.what = what
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from augbench.bench.dataset import ImageData, Split
 from augbench.bench.environment import describe_device
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.evaluation import CHUNK, chunks_at_once, predict, predict_with_draws
 from augbench.bench.files import make_folder, read_json, write_json
 from augbench.bench.probe import accuracies
@@ -81,9 +81,8 @@ def read_measurements(out: Path) -> list[Measurement]:
     try:
         return [Measurement.model_validate(entry) for entry in read_json(path)["measurements"].values()]
     except (ValueError, KeyError, AttributeError, ValidationError):
-        raise UserError(
-            f"{path} is damaged. Delete it; `augbench plan SUITE --out {out} --calibrate` measures again."
-        ) from None
+        again = to_paste("plan", "SUITE", "--out", out, "--calibrate")
+        raise UserError(f"{path} is damaged. Delete it; `{again}` measures again.") from None
 
 
 def add_measurement(out: Path, measurement: Measurement) -> None:

@@ -1,5 +1,6 @@
 """Errors that a user can cause, each one paragraph: what is wrong, where, the valid choices, the way on."""
 
+import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -37,6 +38,11 @@ def check_known(kind: str, given: Iterable[str], valid: Iterable[str]) -> None:
     for one in given:
         if one not in choices:
             raise UserError(one_of(kind, one, choices))
+
+
+def to_paste(*words: object) -> str:
+    """Write a command of augbench as a shell takes it, whatever is in its paths; all messages write them so."""
+    return shlex.join(["augbench", *map(str, words)])
 
 
 def shortened(quote: str) -> str:

@@ -1,6 +1,5 @@
 """Data sets that are prepared once, as arrays that every process maps into its memory."""
 
-import shlex
 import shutil
 import tempfile
 from abc import abstractmethod
@@ -26,7 +25,7 @@ from augbench.bench.array_folder import (
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split, class_balanced_subset
 from augbench.bench.dataset_checks import NamedArray, UnusableDataError, check_arrays_fit, check_instance, check_loaded
 from augbench.bench.downloads import check_space, disk_errors
-from augbench.bench.errors import CannotGoOnError, UserError
+from augbench.bench.errors import CannotGoOnError, UserError, to_paste
 from augbench.bench.files import flush_folder
 from augbench.bench.locks import exclusive
 from augbench.bench.source_files import SourceFile, Supply
@@ -246,7 +245,7 @@ class NotPreparedError(CannotGoOnError):
         names = [source.name for source in self.sources]
         many = len(names) > 1
         sets = f"The data set{'s' * many} {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
-        command = f"augbench data prepare {' '.join(names)} --data {shlex.quote(str(self.root))}"
+        command = to_paste("data", "prepare", *names, "--data", self.root)
         needed = [file for source in self.sources for file in Supply(self.root).missing(source.sources())]
         files = [f"{file.name} (md5 {file.md5}) as {self.root / file.path}" for file in dict.fromkeys(needed)]
         without = (

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from augbench.bench.dataset import ImageData
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.files import read_torch
 from augbench.bench.method import Method
 from augbench.bench.run_folder import RunFolder, RunState
@@ -145,5 +145,5 @@ def _go_on(folder: RunFolder, state: RunState) -> str:
     """Say how an unfinished run comes to its end."""
     if state is RunState.RUNNING:
         return f"Wait until it is done, {THEN}."
-    retry = " --retry-failed" if state is RunState.FAILED else ""
-    return f"Go on with `augbench run SUITE --out {folder.path.parent.parent}{retry}`, {THEN}."
+    retry = ["--retry-failed"] * (state is RunState.FAILED)
+    return f"Go on with `{to_paste('run', 'SUITE', '--out', folder.path.parent.parent, *retry)}`, {THEN}."

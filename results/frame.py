@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.examples import Examples, read_examples
 from augbench.bench.law import PlantedLaw
 from augbench.bench.run_folder import RunState
@@ -166,7 +166,7 @@ class Runs:
         folder = next((source for source in self.sources if source.is_dir()), "OUT")
         raise UserError(
             f"None of the {len(self.runs) + damaged} runs in {given} is finished: {', '.join(states)}. Go on with "
-            f"`augbench run SUITE --out {folder}`, or make a small comparison with `augbench demo`."
+            f"`{to_paste('run', 'SUITE', '--out', folder)}`, or make a small comparison with `augbench demo`."
         )
 
     def correct(self, comparison: str, label: str, draws: int) -> pd.DataFrame:

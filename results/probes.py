@@ -10,7 +10,7 @@ import torch
 
 from augbench.bench.catalogues import datasets
 from augbench.bench.dataset import ImageData, Split
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.files import make_folder, write_text
 from augbench.bench.probe import PolicyDraws, accuracies
 from augbench.bench.probe_kinds import KINDS, ProbeKind
@@ -67,8 +67,9 @@ def _finished_folders(path: Path) -> list[RunFolder]:
     folders = [folder for folder in run_folders(path) if folder.read_spec().protocol.evaluated_on == "test"]
     finished = [folder for folder in folders if folder.state() is RunState.DONE]
     if not finished:
+        go_on = to_paste("run", "SUITE", "--out", path)
         raise UserError(
-            f"None of the {len(folders)} runs in {path} is finished. Go on with `augbench run SUITE --out {path}`, "
+            f"None of the {len(folders)} runs in {path} is finished. Go on with `{go_on}`, "
             "then give this command again."
         )
     return finished

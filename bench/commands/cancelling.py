@@ -13,7 +13,7 @@ from augbench.bench.causes import Cause
 from augbench.bench.commands.logs import RUN_HELP
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
 from augbench.bench.commands.plain import safe
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.overview import Overview, SeenRun, Survey
 from augbench.bench.plan import counts_in_words, runs_in_words
 from augbench.bench.run_folder import RunState
@@ -82,5 +82,5 @@ def _what_happens(cancelled: Sequence[SeenRun], out: Path) -> Iterator[str]:
         yield f"{runs_in_words(count)} will save and stop within about 10 seconds, or at the end of the present step."
     if count := counts[RunState.UNKNOWN]:
         yield f"{runs_in_words(count)} of unknown state will save and stop, or not begin."
-    again = f"augbench retry{where(out)} --cause {Cause.CANCELLED}"
+    again = to_paste("retry", *where(out), "--cause", Cause.CANCELLED)
     yield f"The command that placed them, or `{again}`, goes on with them."

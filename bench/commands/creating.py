@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import augbench.methods
 from augbench.bench.catalogues import methods
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.errors import CannotGoOnError, UserError
+from augbench.bench.errors import CannotGoOnError, UserError, to_paste
 from augbench.bench.files import write_text
 from augbench.bench.registry import NAME_PATTERN
 
@@ -105,9 +105,9 @@ def method(
     for path, text in new.texts().items():
         _write(path, text)
         typer.echo(f"Wrote {path}")
-    plugin = "" if new.package else f"--plugin {shlex.quote(str(new.file))} "
+    plugin = [] if new.package else ["--plugin", new.file]
     typer.echo("\nNext, now and after each change:")
-    typer.echo(f"  augbench {plugin}check method {name}")
+    typer.echo(f"  {to_paste(*plugin, 'check', 'method', name)}")
     typer.echo(f"  python -m pytest {shlex.quote(str(new.test))}")
 
 

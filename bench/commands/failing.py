@@ -1,7 +1,6 @@
 """`augbench failures` and `augbench retry`: which runs have no result, why, and how they get one."""
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -29,7 +28,7 @@ from augbench.bench.commands.options import (
     where,
 )
 from augbench.bench.commands.plain import in_one_line, safe
-from augbench.bench.errors import UserError, one_of
+from augbench.bench.errors import UserError, one_of, to_paste
 from augbench.bench.failures import (
     MEANING,
     WHAT_HELPS,
@@ -125,7 +124,7 @@ def _choice(group: FailureGroup) -> str:
 def retry_command(group: FailureGroup, out: Path) -> str:
     """Write the command that places the runs of a group again, in the way in which they were placed."""
     options = ["--cause", _choice(group), *placing_options(group.failures[0].command)]
-    return safe(f"augbench retry{where(out)} {shlex.join(options)}")
+    return safe(to_paste("retry", *where(out), *options))
 
 
 def _as_json(overview: Overview, groups: Sequence[FailureGroup]) -> dict[str, Any]:
@@ -198,7 +197,7 @@ def retry(
         place(to_do, order, title="Again", of=len(overview.runs), yes=yes)
     except typer.Exit as ended:
         if ended.exit_code == INTERRUPTED:
-            command = f"augbench retry{where(out)} --cause {Cause.CANCELLED} --cause {MISSING}"
+            command = to_paste("retry", *where(out), "--cause", Cause.CANCELLED, "--cause", MISSING)
             typer.echo(f"Where they were chosen by their cause, that is another one now: `{command}`.")
         raise
     _say_how_it_went(to_do, order)
@@ -252,7 +251,7 @@ def _what_there_is(overview: Overview) -> str:
     if not counts:
         return f"In {overview.out}, no run has ended without a result: {counts_in_words(overview.counts())}"
     choices = ", ".join(f"{count} {cause}" for cause, count in counts.most_common())
-    return f"In {overview.out} there are {choices}: `augbench failures{where(overview.out)}` shows them."
+    return f"In {overview.out} there are {choices}: `{to_paste('failures', *where(overview.out))}` shows them."
 
 
 def _planned(runs: Iterable[SeenRun]) -> Iterator[PlannedRun]:
@@ -279,7 +278,7 @@ def _say_how_it_went(placed: Sequence[PlannedRun], order: Order) -> None:
         first = without[0]
         raise UserError(
             f"{runs_in_words(len(without))} ended without a result again. {first.name} {first.state}: "
-            f"{in_one_line(first.observed.reason)} `augbench failures{where(order.out)}` groups them by cause."
+            f"{in_one_line(first.observed.reason)} `{to_paste('failures', *where(order.out))}` groups them by cause."
         )
     if any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in now):
-        typer.echo(f"`augbench watch{where(order.out)}` follows them.")
+        typer.echo(f"`{to_paste('watch', *where(order.out))}` follows them.")

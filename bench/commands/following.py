@@ -18,7 +18,7 @@ from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
 from augbench.bench.commands.plain import duration, in_one_line, safe
 from augbench.bench.commands.screen import is_screen
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.failures import WITHOUT_RESULT
 from augbench.bench.overview import Overview, Progress, SeenRun, Survey, progress_of
 from augbench.bench.plan import counts_in_words, runs_in_words, state_in_words
@@ -67,7 +67,7 @@ def watch(
     try:
         overview = _watch_screen(survey, every, console) if is_screen(console) else _watch_lines(survey, every)
     except KeyboardInterrupt:
-        typer.echo(f"Stopped watching; the runs go on. `augbench cancel --all{where(out)}` stops them.")
+        typer.echo(f"Stopped watching; the runs go on. `{to_paste('cancel', '--all', *where(out))}` stops them.")
         raise typer.Exit(INTERRUPTED) from None
     _say_how_it_ended(overview)
 
@@ -123,7 +123,7 @@ def _say_how_it_ended(overview: Overview) -> None:
         return
     sentences = ["Nothing runs or waits any more."]
     if without:
-        command = f"`augbench failures{where(overview.out)}`"
+        command = f"`{to_paste('failures', *where(overview.out))}`"
         sentences.append(f"{runs_in_words(len(without))} ended without a result: {command} groups them by cause.")
     if never:
         sentences.append(
@@ -159,7 +159,8 @@ def _parts(
     for reason, count in overview.reasons(RunState.UNKNOWN):
         yield Text(f"{count} unknown. {in_one_line(reason)}")
     if without := overview.without_result():
-        yield Text(f"{runs_in_words(len(without))} ended without a result: augbench failures{where(overview.out)}")
+        command = to_paste("failures", *where(overview.out))
+        yield Text(f"{runs_in_words(len(without))} ended without a result: {command}")
 
 
 def _every_state(overview: Overview) -> Columns:

@@ -1,7 +1,6 @@
 """Options that several commands have."""
 
 import os
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -58,9 +57,9 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Start failed 
 DEFAULT_DATA = Path("~/.cache/augbench")
 
 
-def where(out: Path) -> str:
-    """Write the option for an output folder, as it is to be typed; empty where it can be left out."""
-    return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"
+def where(out: Path) -> tuple[str, ...]:
+    """Name the option for an output folder and its value; nothing where it can be left out."""
+    return () if out == DEFAULT_OUT else ("--out", str(out))
 
 
 def make_order(

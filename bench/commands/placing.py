@@ -16,7 +16,7 @@ from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import where
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.environment import choose_device, describe_device
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.estimates import cost_to_confirm
 from augbench.bench.launchers.launcher import Launcher, Order, launchers
 from augbench.bench.launchers.local import Local
@@ -195,9 +195,10 @@ def raise_unfinished(planned: Plan, out: Path) -> None:
         first.setdefault(known.reason, _sentence(run.folder, known))
     reasons = [first[reason] + _and_others(count - 1) for reason, count in sorts.most_common(MOST_REASONS)]
     more = f" {len(sorts) - MOST_REASONS} more reasons." if len(sorts) > MOST_REASONS else ""
+    command = to_paste("failures", *where(out))
     raise UserError(
         f"{len(unfinished)} of {runs_in_words(len(planned.runs))} without a result; the others are not affected. "
-        f"{' '.join(reasons)}{more} `augbench failures{where(out)}` groups them by cause. The same command goes on "
+        f"{' '.join(reasons)}{more} `{command}` groups them by cause. The same command goes on "
         "with those that did not fail; --retry-failed starts failed ones again."
     )
 

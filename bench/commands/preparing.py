@@ -1,7 +1,6 @@
 """Preparing and verifying data sets, with progress bars, for `augbench data`."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,7 +19,7 @@ from augbench.bench.commands.screen import progress_bars, waiting
 from augbench.bench.dataset import DatasetOptions, DatasetSource
 from augbench.bench.dataset_checks import UnusableDataError, load_checked
 from augbench.bench.downloads import Listener, Published, disk_errors, megabytes
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 from augbench.bench.plugins import plugin_files
 from augbench.bench.prepared import FOLDER, NotPreparedError, PreparedSource
@@ -179,10 +178,9 @@ def verify_datasets(names: list[str], data: Path, *, as_json: bool) -> None:
             console.print(f"{one.name}: {one.folder}", markup=False, highlight=False, soft_wrap=True)
     wrong = [f"{one.name}: {one.problem}" for one in found if one.problem]
     if wrong:
-        damaged = " ".join(one.name for one in found if one.problem)
+        again = to_paste("data", "prepare", *(one.name for one in found if one.problem), "--data", root)
         raise UserError(
-            f"{len(wrong)} of {len(found)} prepared data sets damaged. {'. '.join(wrong)}. Prepare again: `augbench "
-            f"data prepare {damaged} --data {shlex.quote(str(root))}`."
+            f"{len(wrong)} of {len(found)} prepared data sets damaged. {'. '.join(wrong)}. Prepare again: `{again}`."
         )
 
 

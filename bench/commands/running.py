@@ -23,6 +23,7 @@ from augbench.bench.commands.options import (
     make_order,
     where,
 )
+from augbench.bench.errors import to_paste
 from augbench.bench.run_folder import RunState
 from augbench.bench.suite import load_suite
 
@@ -63,6 +64,8 @@ def run(
     ended = execute(chosen, order, retry_failed=retry_failed, yes=yes)
     raise_unfinished(ended, out)
     if any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in ended.runs):
-        typer.echo(f"`augbench watch{where(out)}` follows them; `augbench status{where(out)}` shows them once.")
+        follow, show = (to_paste(name, *where(out)) for name in ("watch", "status"))
+        typer.echo(f"`{follow}` follows them; `{show}` shows them once.")
     else:
-        typer.echo(f"`augbench tables --from {out} --out DIR` and `augbench figures --from {out} --out DIR` show them.")
+        tables, figures = (to_paste(name, "--from", out, "--out", "DIR") for name in ("tables", "figures"))
+        typer.echo(f"`{tables}` and `{figures}` show them.")

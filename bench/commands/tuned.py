@@ -15,7 +15,7 @@ from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import make_order
 from augbench.bench.commands.placing import confirm, stopped_by_signals
 from augbench.bench.commands.progress import launch_progress
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.launchers.launcher import Order
 from augbench.bench.plan import runs_in_words
 from augbench.bench.spec import RunSpec
@@ -67,7 +67,9 @@ def tune_on(tuning: Tuning, order: Order, seeds: Sequence[int], *, retry_failed:
     best = best_of(outcomes)
     written = write_suite(tuning, best, cost, order.out, seeds)
     typer.echo(f"Spent: {_hours(cost)}; all trials are in {record}.")
-    typer.echo(f"Best: trial {best.trial.number}. `augbench run {written} --out DIR` runs it on the test images.")
+    typer.echo(
+        f"Best: trial {best.trial.number}. `{to_paste('run', written, '--out', 'DIR')}` runs it on the test images."
+    )
 
 
 def base_and_seeds(

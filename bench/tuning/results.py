@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, to_paste
 from augbench.bench.files import make_folder, read_json, write_json, write_text
 from augbench.bench.suite import parse_suite
 from augbench.bench.tuning.cost import NAME, TuningCost
@@ -164,9 +164,10 @@ def _story(tuning: Tuning, best: Outcome, cost: TuningCost) -> list[str]:
     hours = ", ".join(f"{seconds / SECONDS_IN_AN_HOUR:.3g} hours on {name}" for name, seconds in cost.seconds.items())
     ranges = "; ".join(f"{name} from {tried}" for name, tried in tuning.ranges.items())
     runs = f"{tuning.repeats} run{'s' * (tuning.repeats > 1)} each"
+    command = to_paste("tune", base.method.name, "--dataset", base.dataset.name)
     return [
-        f"Found by `augbench tune {base.method.name} --dataset {base.dataset.name}`: {cost.trials} trials, search "
-        f"{cost.search}, seed {tuning.seed}, {runs}; {hours or 'no time'}.",
+        f"Found by `{command}`: {cost.trials} trials, search {cost.search}, seed {tuning.seed}, {runs}; "
+        f"{hours or 'no time'}.",
         f"Values tried: {ranges}.",
         f"Best: trial {best.trial.number}, {100 * (best.accuracy or 0):.2f} % of the validation images, which are part "
         "of the training images; test images were not looked at.",

@@ -1,12 +1,12 @@
 """Runs without a result: why, what helps, and the command that places them again."""
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from augbench.bench.causes import Cause
+from augbench.bench.errors import to_paste
 from augbench.bench.failures import MEANING, WHAT_HELPS, counted_alike, placing_options
 from augbench.bench.plan import state_in_words
 from augbench.bench.run_folder import RunState
@@ -84,4 +84,4 @@ def _command(cause: str, source: str, placed_by: str) -> str:
         return ""
     chosen = state_in_words(RunState.PLANNED) if cause == RunState.PLANNED else cause
     out = source if Path(source).is_dir() else OUT
-    return shlex.join(["augbench", "retry", "--out", out, "--cause", chosen, *placing_options(placed_by)])
+    return to_paste("retry", "--out", out, "--cause", chosen, *placing_options(placed_by))

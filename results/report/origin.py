@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from augbench.bench.errors import to_paste
 from augbench.bench.run_folder import RunState
 from augbench.results.frame import Runs
 from augbench.results.records.record import Code
@@ -50,17 +51,28 @@ def _code(commit: object, dirty: object) -> str:
 
 
 def commits(runs: Runs) -> list[tuple[str, int]]:
-    """Git commits of the code that made finished runs, with how many runs each made."""
+    """Commands that get the code that made finished runs, with how many runs each commit made."""
     finished = runs.runs[runs.runs["state"] == RunState.DONE.value]
-    return [(str(commit), len(inside)) for commit, inside in finished.groupby("commit", sort=False)]
+    groups = finished.groupby("commit", sort=False)
+    return [(shlex.join(["git", "checkout", str(commit)]), len(inside)) for commit, inside in groups]
 
 
 def run_commands(runs: Runs) -> list[tuple[str, int]]:
-    """The commands that people typed to have the runs executed, with how many runs each had a part in."""
+    """The commands that people typed to have the runs executed, with how many runs each had a part in.
+
+    Records may be anybody's: to a shell, each is a single command with plain words.
+    """
     attempts = runs.environments
     known = attempts[attempts["command"].notna() & (attempts["command"] != "")]
     counts = known.groupby("command", sort=False)["folder"].nunique()
-    return [(str(command), int(count)) for command, count in counts.items()]
+    return [(_as_plain_words(str(command)), int(count)) for command, count in counts.items()]
+
+
+def _as_plain_words(command: str) -> str:
+    try:
+        return shlex.join(shlex.split(command))
+    except ValueError:  # a quotation mark without a second one
+        return shlex.quote(command)
 
 
 def result_commands(runs: Runs) -> list[str]:
@@ -68,4 +80,4 @@ def result_commands(runs: Runs) -> list[str]:
     given = [word for source in runs.sources for word in ("--from", str(source))]
     results = (("tables", "tables"), ("figures", "figures")) if RunState.DONE in runs.states else ()
     ends = (*results, ("report", "report.html"))
-    return [shlex.join(["augbench", command, *given, "--out", out]) for command, out in ends]
+    return [to_paste(command, *given, "--out", out) for command, out in ends]

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -21,6 +22,7 @@ from augbench.results.report.failed import failed_groups
 from augbench.results.report.grid import number_cell, only_device, plain_grid, significant
 from augbench.results.report.learning import MOST_EPOCHS, kept_epochs, learned_data, thinned_means
 from augbench.results.report.looks import DARK_PAPER, colour_styles, for_dark_pages
+from augbench.results.report.origin import commits, run_commands
 from augbench.results.report.pictures import Gallery, gallery, montage
 
 WriteRun = Callable[..., RunFolder]
@@ -163,6 +165,18 @@ def test_the_page_says_how_to_make_it_again(compared: Runs, read: Reader) -> Non
         assert command in read.text
     assert "git checkout 0123456789abcdef" in read.text
     assert "3.11.7" in read.text
+
+
+def test_commands_of_records_are_one_command_to_a_shell(write_run: WriteRun, tmp_path: Path) -> None:
+    code, command = {"commit": "1; id"}, "augbench run a.toml --out 'b c'; id > `x` | $(y) \""
+    write_run("none", code=code, gpu=False, environment={"command": command})
+    runs = load_runs(tmp_path)
+    assert commits(runs) == [("git checkout '1; id'", 1)]
+    ((text, _),) = run_commands(runs)
+    assert shlex.split(text) == [command]
+    write_run("none", code=code, gpu=False, environment={"command": command.removesuffix('"')})
+    ((text, _),) = run_commands(load_runs(tmp_path))
+    assert text == "augbench run a.toml --out 'b c;' id '>' '`x`' '|' '$(y)'"
 
 
 def test_what_is_bold_is_said_once_and_beside_the_results(page_text: str) -> None:
