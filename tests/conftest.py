@@ -69,16 +69,15 @@ def effort() -> Callable[[Callable[[], T]], tuple[T, float]]:
     The fixed work is done before and after it. So the number says little about the machine, or about what else it does.
     """
 
-    def seconds(call: Callable[[], T]) -> tuple[T, float]:
-        begun = time.process_time()
-        result = call()
-        return result, time.process_time() - begun
-
     def measure(call: Callable[[], T]) -> tuple[T, float]:
-        _, before = seconds(_fixed_work)  # type: ignore[arg-type]
-        result, taken = seconds(call)
-        _, after = seconds(_fixed_work)  # type: ignore[arg-type]
-        return result, 2 * taken / (before + after)
+        clock = [time.process_time()]
+        _fixed_work()
+        clock.append(time.process_time())
+        result = call()
+        clock.append(time.process_time())
+        _fixed_work()
+        before, taken, after = np.diff([*clock, time.process_time()])
+        return result, float(2 * taken / (before + after))
 
     return measure
 

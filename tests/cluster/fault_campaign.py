@@ -49,10 +49,13 @@ class Campaign:
         self._launcher: subprocess.Popen[str] | None = None
         self._fate, self._end_of_launcher, self._records, self._next_launcher = LET_GO, 0.0, 0, 0.0
 
-    def deal(self, seconds: float) -> None:
-        """Deal out faults for a while; the command is given again and again, as a user would."""
+    def deal(self, seconds: float, enough: Callable[[], bool]) -> None:
+        """Deal out faults for a while, and longer until there are enough of them or no run is left to disturb.
+
+        The command is given again and again meanwhile, as a user would.
+        """
         faults: list[Callable[[], None]] = [*[self._kill_worker] * 3, self._crash_node]
-        while time.monotonic() - self._start < seconds:
+        while time.monotonic() - self._start < seconds or not (enough() or set(self.site.states()) == {RunState.DONE}):
             self._look_after_nodes()
             self._random.choice(faults)()
             wait_until(self._launchers_at_work, self._random.uniform(*SECONDS_BETWEEN_FAULTS))

@@ -27,10 +27,10 @@ from augbench.slurm.lab.processes import wait_until
 CommandLine = Callable[..., tuple[int, str, str]]
 Outcome = Callable[[RunFolder], dict[str, Any]]
 
-PATIENCE = 120.0  # seconds; longer than anything takes
+PATIENCE = 300.0  # seconds; far longer than anything takes on a machine that does nothing else
 PLUGIN = Path(__file__).with_name("slurm_plugin.py")
 PAUSE, GATE = "AUGBENCH_TEST_PAUSE", "AUGBENCH_TEST_GATE"
-EPOCHS = 15  # of 8 steps each, with a pause before each step until the gate is open
+EPOCHS = 40  # of 8 steps each, with a pause before each step until the gate is open
 
 
 @dataclass
@@ -169,7 +169,7 @@ class Site:
 
 
 def new_site(root: Path, lab: Lab, command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """Make a site; the gate is shut, so that runs go on for a minute."""
+    """Make a site; the gate is shut, so that runs go on for almost three minutes."""
     site = Site(root, lab, command_line)
     shutil.copy(PLUGIN, site.plugin)
     variables = {PAUSE: "0.5", GATE: str(root / "gate"), "OMP_NUM_THREADS": "1", "AUGBENCH_PLUGINS": str(site.plugin)}

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from slurm_site import PATIENCE
 
 from augbench.bench.errors import UserError
 from augbench.slurm.lab import configuration
@@ -61,12 +62,12 @@ def traces_of(folder: Path) -> set[str]:
 
 def test_all_nodes_are_idle_and_run_a_job(cluster: Lab) -> None:
     assert cluster.node_states() == dict.fromkeys(NODES, "idle")
-    printed = cluster.command("srun", "--nodes=4", "--immediate=30", "printenv", "SLURMD_NODENAME", seconds=60)
+    printed = cluster.command("srun", "--nodes=4", "--immediate=300", "printenv", "SLURMD_NODENAME", seconds=PATIENCE)
     assert sorted(printed.split()) == sorted(NODES)
 
 
 def test_jobs_get_devices_that_pass_for_gpus(cluster: Lab) -> None:
-    visible = cluster.command("srun", "--gpus-per-node=2", "printenv", "CUDA_VISIBLE_DEVICES", seconds=60)
+    visible = cluster.command("srun", "--gpus-per-node=2", "printenv", "CUDA_VISIBLE_DEVICES", seconds=PATIENCE)
     assert visible == "0,1"
 
 
@@ -78,7 +79,7 @@ def test_what_cannot_be_had_is_refused_at_once(cluster: Lab) -> None:
 def test_a_node_that_crashes_takes_its_jobs_along_and_comes_back(cluster: Lab, tmp_path: Path) -> None:
     script = f"{ORPHAN}; touch {tmp_path}/started; exec sleep 600"
     job = submit(cluster, script, "--nodelist=node2", "--requeue")
-    assert wait_until((tmp_path / "started").exists, 90)
+    assert wait_until((tmp_path / "started").exists, PATIENCE)
     on_node = cluster._processes_of("node2")
     before = cluster.processes()
     cluster.kill_node("node2")
@@ -86,7 +87,7 @@ def test_a_node_that_crashes_takes_its_jobs_along_and_comes_back(cluster: Lab, t
     assert not on_node & cluster.processes()
     assert before - on_node <= cluster.processes()
     assert cluster.node_states()["node2"].startswith("down")
-    assert wait_until(lambda: state_of(cluster, job) == "PENDING", 90)
+    assert wait_until(lambda: state_of(cluster, job) == "PENDING", PATIENCE)
     cluster.start_node("node2")
     assert cluster.node_states()["node2"] in {"idle", "mixed"}
     assert cluster.command("scontrol", "show", "job", job).count("Restarts=1") == 1
@@ -95,15 +96,15 @@ def test_a_node_that_crashes_takes_its_jobs_along_and_comes_back(cluster: Lab, t
 def test_a_job_goes_on_while_the_controller_is_gone(cluster: Lab, tmp_path: Path) -> None:
     script = f"touch {tmp_path}/started; until test -e {tmp_path}/go; do sleep 0.1; done; touch {tmp_path}/ended"
     job = submit(cluster, script)
-    assert wait_until((tmp_path / "started").exists, 90)
+    assert wait_until((tmp_path / "started").exists, PATIENCE)
     cluster.wait_until_saved()
     cluster.kill_controller()
     with pytest.raises(UserError, match=r"got no answer within 1 seconds|failed with status"):
         cluster.command("squeue", seconds=1)
     (tmp_path / "go").touch()
-    assert wait_until((tmp_path / "ended").exists, 90)
+    assert wait_until((tmp_path / "ended").exists, PATIENCE)
     cluster.start_controller()
-    assert wait_until(lambda: state_of(cluster, job) == "COMPLETED", 60)
+    assert wait_until(lambda: state_of(cluster, job) == "COMPLETED", PATIENCE)
 
 
 @pytest.mark.parametrize(("partition", "warned"), [("scavenge", True), ("scavenge-hard", False)])
@@ -112,9 +113,9 @@ def test_jobs_make_room_with_and_without_a_warning(cluster: Lab, tmp_path: Path,
     trap = f"trap 'echo USR2 >> {written}; exit 1' USR2; echo $SLURM_RESTART_COUNT started >> {written}"
     options = ("--nodelist=node1", "--exclusive", "--requeue", "--signal=B:USR2@30", f"--partition={partition}")
     submit(cluster, f"{trap}; while true; do sleep 0.1; done", *options)
-    assert wait_until(written.exists, 90)
+    assert wait_until(written.exists, PATIENCE)
     urgent = submit(cluster, "true", "--nodelist=node1", "--exclusive")
-    assert wait_until(lambda: state_of(cluster, urgent) == "COMPLETED", 60)
+    assert wait_until(lambda: state_of(cluster, urgent) == "COMPLETED", PATIENCE)
     assert ("USR2" in written.read_text()) is warned
 
 
@@ -123,7 +124,7 @@ def test_nothing_is_left_of_two_labs_at_once(cluster: Lab, second_lab: Lab) -> N
     for _ in range(2):
         with second_lab as other:
             other.command("sbatch", "--output=/dev/null", f"--wrap={ORPHAN}; touch {folder}/ran; exec sleep 600")
-            assert wait_until((folder / "ran").exists, 90)
+            assert wait_until((folder / "ran").exists, PATIENCE)
             assert set(cluster.node_states()) != set(other.node_states())
             assert len(traces_of(folder)) >= 6
         assert traces_of(folder) == set()
@@ -172,7 +173,7 @@ def test_a_database_remembers_jobs_over_a_restart(database_is_installed: None, s
     with lab:
         job = submit(lab, "exit 3")
         asked = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State,ExitCode")
-        assert wait_until(lambda: lab.command(*asked) == "FAILED|3:0", 60)
+        assert wait_until(lambda: lab.command(*asked) == "FAILED|3:0", PATIENCE)
     with lab:
         assert lab.command(*asked) == "FAILED|3:0"
     assert traces_of(short_path) == set()

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from augbench.bench import ray_cluster
 from augbench.bench.claim import claimed
 from augbench.bench.code_state import fingerprint
 from augbench.bench.errors import UserError
@@ -95,13 +94,14 @@ def test_gpus_that_runs_would_not_see(runs: list[PlannedRun], order: Callable[..
 
 
 @CHECK
-def test_an_address_that_does_not_answer_costs_seconds(runs: list[PlannedRun], order: Callable[..., Order]) -> None:
+def test_an_address_that_does_not_answer_is_not_given_to_ray_which_would_wait_for_minutes(
+    runs: list[PlannedRun], order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was asked"))
     with socket.socket() as taken:  # but does not listen
-        taken.bind(("127.0.0.1", 0))
-        begun = time.monotonic()
+        taken.bind(("127.0.0.2", 0))
         text = refusal(runs, order(ray={"address": f"127.0.0.2:{taken.getsockname()[1]}"}))
     assert "does not answer" in text
-    assert time.monotonic() - begun < ray_cluster.CONNECT_SECONDS + 5
 
 
 @pytest.mark.parametrize("address", ["ray://host:10001", "host", "host:port", "local"])
@@ -232,7 +232,7 @@ def end(campaign: Campaign, run: PlannedRun, lost: str = "") -> None:
 
 def wait_for_stop(campaign: Campaign) -> None:
     """Go on until the stop file is there, as trials do."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not campaign.stop_file.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert campaign.stop_file.exists()

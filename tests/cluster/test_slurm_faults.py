@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fault_campaign import LAUNCHER, LET_GO, NODE, WHILE_SUBMITTING, WORKER, Campaign
-from slurm_site import GATE, PAUSE, Outcome, Site, new_site, start_command
+from slurm_site import GATE, PATIENCE, PAUSE, Outcome, Site, new_site, start_command
 
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.slurm.lab.cluster import Lab
@@ -55,20 +55,23 @@ def test_every_run_has_one_result_whatever_was_killed(
     given(start_command(site, "--out", reference, "--launcher", "local", "--workers", "2", **{PAUSE: "0"}))
 
     campaign = Campaign(site, SEED)
-    campaign.deal(SECONDS_OF_FAULTS)
+    dealt = campaign.dealt
+
+    def enough() -> bool:
+        kinds = (dealt[WORKER], dealt[NODE], dealt[LAUNCHER] + dealt[WHILE_SUBMITTING])
+        return min(kinds) >= 3 and dealt[LET_GO] >= 1 and len(campaign.interrupted) >= 8
+
+    campaign.deal(SECONDS_OF_FAULTS, enough)
     done = site.states().count(RunState.DONE)
     site.open_gate()
     finished = campaign.finish(SECONDS_TO_FINISH)
     attempts = [(run.read_result() or {}).get("attempts", 0) for run in site.runs]
-    campaign.log.append(f"{dict(campaign.dealt)}; done when the faults ended: {done}; attempts: {attempts}")
+    campaign.log.append(f"{dict(dealt)}; done when the faults ended: {done}; attempts: {attempts}")
     text = "\n".join(campaign.log)
     (tmp_path / "faults.log").write_text(text)
     assert finished, f"{text}\n{site.summary()}"
 
-    assert min(campaign.dealt[WORKER], campaign.dealt[NODE]) >= 3, text
-    assert campaign.dealt[LET_GO] >= 1, text
-    assert campaign.dealt[LAUNCHER] + campaign.dealt[WHILE_SUBMITTING] >= 3, text
-    assert len(campaign.interrupted) >= 8, text
+    assert enough(), text
     assert all(attempts[index] > 1 for index, run in enumerate(site.runs) if run.path.name in campaign.interrupted), (
         text
     )
@@ -78,7 +81,7 @@ def test_every_run_has_one_result_whatever_was_killed(
     for run in site.runs:
         assert outcome(run) == outcome(RunFolder(reference / "runs" / run.path.name))
         assert not run.checkpoint.exists()
-    assert wait_until(lambda: site.queued() == [], 60), site.queued("%i %T %r")
+    assert wait_until(lambda: site.queued() == [], PATIENCE), site.queued("%i %T %r")
 
 
 def test_a_run_saves_before_its_time_limit_and_goes_on(
@@ -89,7 +92,7 @@ def test_a_run_saves_before_its_time_limit_and_goes_on(
     monkeypatch.setenv("AUGBENCH_PLUGINS", str(limited.plugin))
     monkeypatch.setenv(GATE, str(limited.root / "gate"))
     [run] = limited.runs
-    limited.wait(RunState.DONE, seconds=180)
+    limited.wait(RunState.DONE)
     result = run.read_result()
     assert result is not None
     assert result["attempts"] > 1

@@ -28,7 +28,7 @@ def describe(site: Site, job: str) -> dict[str, str]:
 def test_arrays_have_their_resources_and_every_run_is_submitted_once(site: Site) -> None:
     site.write(TWO_METHODS, seeds=range(3), slurm="array_size = 2\nat_a_time = 1", more=OWN_RESOURCES)
     launchers = [start_command(site), start_command(site)]
-    said = [launcher.communicate(timeout=120)[0] for launcher in launchers]
+    said = [launcher.communicate(timeout=PATIENCE)[0] for launcher in launchers]
     assert [launcher.returncode for launcher in launchers] == [0, 0], said
 
     sizes = [(submission.resources["cpus"], len(submission.runs)) for submission in site.submissions]
