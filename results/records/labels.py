@@ -15,7 +15,7 @@ KNOWN_METHODS = (
 )
 """Order of methods in tables and legends: from no augmentation to the most that is learned; others come after."""
 
-SAID = {"acceleration", "equal", "copies_in_batch"}
+SAID = {"acceleration", "equal", "copies_in_batch", "baseline_copies"}
 """Fields of a budget that its name says wherever they are not the usual ones."""
 
 GIVEN = "policy"
@@ -31,7 +31,7 @@ class RunLabels:
         dataset: Data set with its options, as `Component.label`.
         network: Network.
         budget: Such as "24 epochs", or "of passes" where image passes are equal; in brackets whether copies count in a
-            batch, and what makes its steps faster, since that rounds otherwise.
+            batch, how many methods without a number of their own have, and what makes its steps faster, since that rounds otherwise.
         protocol: Protocol settings where they vary, else empty.
         comparison: What runs must have in common to stand in one group of rows: the data set and whichever of
             network, budget and protocol varies for it.
@@ -116,6 +116,8 @@ def _epochs(budget: Budget) -> str:
     inside = [f"{key}={brief(value)}" for key, value in sorted(chosen.items())]
     if budget.copies_in_batch:
         inside.insert(0, "copies in the batch")
+    if budget.baseline_copies > 1:
+        inside.insert(0, f"{budget.baseline_copies} copies for baselines")
     epochs = counted(budget.epochs, "epoch") + (" of passes" if budget.equal == "passes" else "")
     return f"{epochs} ({', '.join(inside)})" if inside else epochs
 
