@@ -39,7 +39,7 @@ class GridCell:
     Attributes:
         text: What is shown.
         value: What it is sorted by, where the text is not enough.
-        strong: Whether it is among the best.
+        strong: Whether it is bold.
     """
 
     text: str

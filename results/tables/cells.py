@@ -1,4 +1,4 @@
-"""Cells of measured numbers: the average over seeds, n of N, and which are the best of their comparison."""
+"""Cells of measured numbers: the average over seeds, n of N, and which may be the best of their comparison."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,14 +72,14 @@ def scores_of(runs: Runs, group: pd.DataFrame, metric: str, draws: int, column: 
 def score_cells(
     runs: Runs, group: pd.DataFrame, metric: str, draws: int, *, mark: bool = True, finer: int = 0
 ) -> Mapping[str, Cell]:
-    """Average one metric over the seeds of each method of a comparison and mark the best.
+    """Average one metric over the seeds of each method of a comparison and mark those that none is shown to beat.
 
     Args:
         runs: All runs.
         group: Finished runs of one comparison.
         metric: Such as "accuracy".
         draws: Number of test-time draws.
-        mark: Whether to mark the best; results of a single epoch never are.
+        mark: Whether to mark any; results of a single epoch never are.
         finer: Decimals more than usual.
 
     Returns:

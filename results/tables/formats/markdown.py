@@ -16,7 +16,7 @@ def escape_markdown(text: str) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """Write the table with its notes in GitHub's Markdown; the best cells are bold."""
+    """Write the table with its notes in GitHub's Markdown; cells marked as best are bold."""
     lines = [_line([escape_markdown(heading) for heading in table.headings])]
     lines.append("|".join(["", "---", "---", *("---:" for _ in table.headings[2:]), ""]))
     for head, row in table.heads():

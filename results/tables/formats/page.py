@@ -8,7 +8,7 @@ from augbench.results.tables.table import Table
 
 
 def to_html(tables: Sequence[Table]) -> str:
-    """Write a page that needs nothing but itself, with every text escaped; the best cells are bold.
+    """Write a page that needs nothing but itself, with every text escaped; cells marked as best are bold.
 
     Args:
         tables: What to show, one below the other; the first one's title is the page's.
