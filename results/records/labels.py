@@ -30,8 +30,9 @@ class RunLabels:
         label: Method, with its settings where they vary.
         dataset: Data set with its options, as `Component.label`.
         network: Network.
-        budget: Such as "24 epochs", or "of passes" where image passes are equal; in brackets whether copies count in a
-            batch, how many methods without a number of their own have, and what makes its steps faster, since that rounds otherwise.
+        budget: Such as "24 epochs", or "of passes" where image passes are equal; in brackets how many copies of each
+            image methods without a number of their own have, if not one, whether copies count in a batch, and what
+            makes its steps faster, since that rounds otherwise.
         protocol: Protocol settings where they vary, else empty.
         comparison: What runs must have in common to stand in one group of rows: the data set and whichever of
             network, budget and protocol varies for it.

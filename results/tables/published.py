@@ -1,7 +1,7 @@
 """Our numbers beside published ones, with the difference; published numbers enter nothing else."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -9,8 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from augbench.bench.protocol import Budget
 from augbench.results.frame import Runs
 from augbench.results.published import load_published
+from augbench.results.records.record import Result
 from augbench.results.tables.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.tables.comparison import device_of, row_of, with_draws
 from augbench.results.tables.definitions import accuracy_definition, calibration_definition
@@ -133,14 +135,17 @@ def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pa
 
 def _setup(runs: Runs, inside: pd.DataFrame) -> dict[str, int]:
     """How our networks were trained, as far as runs of one method have that in common."""
-    folders, epochs = set(inside["folder"]), inside["epochs"].astype(float)
-    found: dict[str, Iterable[float]] = {
-        "epochs": epochs,
-        "batch_size": [record.spec.budget.batch_size for record in runs.records if record.name in folders],
-        "copies": (inside["image_passes_training"] / (epochs * inside["train_images"])).astype(float).round(),
-    }
-    different = {name: set(values) for name, values in found.items()}
-    return {name: int(values.pop()) for name, values in different.items() if len(values) == 1}
+    folders = set(inside["folder"])
+    records = [record for record in runs.records if record.name in folders]
+    setups = [_setup_of(record.spec.budget, record.result) for record in records if record.result is not None]
+    values = {name: {setup[name] for setup in setups} for name in ("epochs", "batch_size", "copies")}
+    return {name: found.pop() for name, found in values.items() if len(found) == 1}
+
+
+def _setup_of(budget: Budget, result: Result) -> dict[str, int]:
+    epochs = result.epochs or budget.epochs
+    copies = max(1, round(result.image_passes.get("training", 0) / (epochs * result.train_images)))
+    return {"epochs": epochs, "batch_size": budget.images_in_batch(copies), "copies": copies}
 
 
 def _ours(runs: Runs, group: pd.DataFrame, label: str, metric: str, draws: int | None) -> Cell:
