@@ -28,14 +28,18 @@ def fingerprint() -> dict[str, Any]:
 
 
 def _checksums() -> Iterator[tuple[str, str]]:
-    root = Path(augbench.__file__).parent
     for name in RESULTS_DEPEND_ON:
-        folder = (root / name).resolve()  # a link, in a checkout
+        folder = _folder(name)
         for path in sorted(folder.rglob("*")):
             if path.suffix in SOURCES:
                 yield f"{name}/{path.relative_to(folder).as_posix()}", _checksum(path)
     for path in filter(Path.is_file, plugin_files()):  # one that is gone differs from before by not being there
         yield str(path), _checksum(path)
+
+
+def _folder(name: str) -> Path:
+    """Find a folder of the package: beside its first file, in a checkout by a link or at the top."""
+    return next(Path(place, name).resolve() for place in augbench.__path__ if Path(place, name).is_dir())
 
 
 def _checksum(path: Path) -> str:

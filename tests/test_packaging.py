@@ -1,5 +1,6 @@
-"""What gets installed from a tree without symbolic links, such as an archive that a tool without them has unpacked."""
+"""The package is whole, also where a copy of the project has small files in place of its symbolic links."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -8,53 +9,69 @@ from pathlib import Path
 
 import pytest
 
+from augbench.bench.code_state import fingerprint
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("bench", "datasets", "methods", "results", "slurm")
-OFFLINE = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+OFFLINE = ("--no-index", "--no-deps", "--no-build-isolation")
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def without_links(tmp_path: Path) -> Path:
-    """Copy the source tree; where a link was, there is a file with its text, as git writes it without links."""
-    tree = tmp_path / "tree"
-    left_out = shutil.ignore_patterns("__pycache__", "measured", "*.egg-info")
-    for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, tree / folder, ignore=left_out)
-    (tree / "src" / "augbench").mkdir(parents=True)
-    for path in (ROOT / "src" / "augbench").iterdir():
-        target = tree / "src" / "augbench" / path.name
-        if path.name in FOLDERS:
-            target.write_text(f"../../{path.name}")
-        elif path.is_file():
-            shutil.copy(path, target)
+def copy_project(to: Path, *, links: bool) -> Path:
+    """Copy what the package is built from; without links as zip files and some file systems hold them: as their text."""
+    leave_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "measured")
+    for name in ("src", *FOLDERS):
+        shutil.copytree(ROOT / name, to / name, symlinks=True, ignore=leave_out)
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tree)
-    return tree
+        shutil.copy(ROOT / name, to / name)
+    for name in FOLDERS:
+        link = to / "src" / "augbench" / name
+        link.unlink()
+        if links:
+            link.symlink_to(Path("..", "..", name))
+        else:
+            link.write_text(f"../../{name}")
+    return to
 
 
-def pip(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "pip", *map(str, arguments)], capture_output=True, text=True)
+def call(*command: str | Path) -> str:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd="/")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
-def test_a_tree_without_links_gives_a_whole_wheel(without_links: Path, tmp_path: Path) -> None:
-    done = pip("wheel", *OFFLINE, without_links, "--wheel-dir", tmp_path / "wheel")
-    assert done.returncode == 0, done.stderr
-    (wheel,) = (tmp_path / "wheel").glob("augbench-*.whl")
-    packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("augbench/")}
-    modules = {f"augbench/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
-    assert modules <= packed
-    assert {path for path in packed if path.endswith(".py")} - modules == {
-        "augbench/__init__.py",
-        "augbench/__main__.py",
-    }
-    data = {"py.typed", "bench/budgets.toml", "bench/suites/demo.toml", "results/published/published.csv"}
-    assert {f"augbench/{name}" for name in data} <= packed
+def files_of_wheel(project: Path, to: Path) -> set[str]:
+    call(*PIP, "wheel", *OFFLINE, project, "--wheel-dir", to)
+    (wheel,) = to.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        return set(opened.namelist())
 
 
-def test_an_editable_install_of_it_is_refused_in_a_sentence(without_links: Path, tmp_path: Path) -> None:
-    done = pip("install", *OFFLINE, "--target", tmp_path / "target", "--editable", without_links)
-    assert done.returncode != 0
-    assert "needs the links in src/augbench" in done.stderr + done.stdout
-    assert "Install without -e (`pip install .`)" in done.stderr + done.stdout
+def test_a_wheel_is_whole_with_and_without_links(tmp_path: Path) -> None:
+    with_links = files_of_wheel(copy_project(tmp_path / "links", links=True), tmp_path / "first")
+    without = files_of_wheel(copy_project(tmp_path / "none", links=False), tmp_path / "second")
+    assert with_links == without
+    project = tmp_path / "none"
+    sources = {path.relative_to(project) for name in FOLDERS for path in (project / name).rglob("*") if path.is_file()}
+    wanted = {f"augbench/{path.as_posix()}" for path in sources if path.suffix != ".md"}
+    packed = {name for name in without if name.startswith("augbench/")}
+    assert packed == wanted | {f"augbench/{name}" for name in ("__init__.py", "__main__.py", "py.typed")}
+
+
+def test_an_editable_install_without_links_finds_everything(tmp_path: Path) -> None:
+    project = copy_project(tmp_path / "project", links=False)
+    call(sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    libraries = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "libraries.pth").write_text("\n".join(libraries))
+    call(*PIP, "--python", python, "install", *OFFLINE, "--editable", project)
+    code = "import augbench, json; from augbench.bench.code_state import fingerprint as made"
+    root, files = json.loads(call(python, "-c", f"{code}; print(json.dumps([augbench.__file__, made()['files']]))"))
+    assert root == str(project / "src" / "augbench" / "__init__.py")
+    assert files == fingerprint()["files"]
+    for kind in ("methods", "datasets", "networks"):
+        ours = json.loads(call(sys.executable, "-m", "augbench.bench.commands", "list", kind, "--json"))
+        assert json.loads(call(tmp_path / "venv" / "bin" / "augbench", "list", kind, "--json")) == ours
