@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def copy_project(to: Path, *, links: bool) -> Path:
-    """Copy what the package is built from; without links as zip files and some file systems hold them: as their text."""
+    """Copy what the package is built from; without links, files have their text, as in zip files and on some disks."""
     leave_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "measured")
     for name in ("src", *FOLDERS):
         shutil.copytree(ROOT / name, to / name, symlinks=True, ignore=leave_out)

@@ -1,12 +1,14 @@
 """Accuracy against the angle by which the test images are turned."""
 
+from collections.abc import Mapping
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from augbench.bench.errors import UserError
 from augbench.results.figures.notes import caveats, lines_text
 from augbench.results.figures.panels import new_panels
-from augbench.results.figures.style import FEW, angle_axis, figure_style, method_looks
+from augbench.results.figures.style import FEW, Look, angle_axis, draw_mean, figure_style, in_front, method_looks
 from augbench.results.frame import Runs
 
 _IMAGES = "No test-time draws. Where a data set turns its images, the test images are those from before."
@@ -27,31 +29,30 @@ def angle_figure(runs: Runs) -> Figure:
     labels = list(runs.probe["label"].unique())
     with figure_style(len(labels)):
         panels = new_panels(comparisons, labels, [lines_text(runs.probe), _IMAGES, *caveats(runs)])
-        for axes, comparison in zip(panels.axes, comparisons, strict=True):
-            draw_angles(axes, runs, comparison)
+        looks = method_looks(runs.runs)
+        for panel in panels:
+            draw_angles(panel.axes, runs, comparisons[panel.index], in_front(looks, panel.labels))
         panels.axes[0].set_ylim(bottom=0)
         panels.label("Rotation of the test images (°)", "Accuracy (%)")
         panels.legend()
     return panels.figure
 
 
-def draw_angles(axes: Axes, runs: Runs, comparison: str) -> None:
+def draw_angles(axes: Axes, runs: Runs, comparison: str, looks: Mapping[str, Look]) -> None:
     """Draw one panel: a line for each seed and one for their mean, for each method.
 
     Args:
         axes: Where to.
         runs: What to draw.
         comparison: The data set that the panel is about.
+        looks: Of each label.
     """
-    looks = method_looks(runs.runs)
     probe = runs.probe[runs.probe["comparison"] == comparison]
     for label, of_method in probe.groupby("label", sort=False):
         look = looks[str(label)]
-        if of_method["seed"].nunique() > 1:
+        if of_method["seed"].nunique() > 1 and not look.behind:
             for _, of_seed in of_method.groupby("seed"):
                 axes.plot(of_seed["degrees"], 100 * of_seed["accuracy"], color=look.colour, linewidth=0.5, alpha=0.45)
         mean = of_method.groupby("degrees")["accuracy"].mean()
-        (line,) = axes.plot(mean.index, 100 * mean, color=look.colour, linestyle=look.dashes, label=str(label))
-        if len(mean) <= FEW:
-            line.set(marker=look.marker, markerfacecolor=look.inside)
+        draw_mean(axes, list(mean.index), list(100 * mean), str(label), look, marked=len(mean) <= FEW)
     angle_axis(axes)

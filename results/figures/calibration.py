@@ -13,7 +13,7 @@ from matplotlib.patches import Ellipse
 from augbench.bench.errors import UserError
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import new_panels
-from augbench.results.figures.style import Look, figure_style, method_looks
+from augbench.results.figures.style import CROWD, Look, figure_style, in_front, method_looks
 from augbench.results.frame import Runs
 from augbench.results.published import load_published
 from augbench.results.statistics.summary import summarise
@@ -131,7 +131,8 @@ def calibration_figure(runs: Runs, published: pd.DataFrame | None = None) -> Fig
     finished = runs.finished()
     published = load_published() if published is None else published
     by_panel = {name: spots(runs, name) for name in dict.fromkeys(finished["comparison"])}
-    by_panel = {name: _fewer_draws(inside) for name, inside in by_panel.items() if inside}
+    most_draws = 1 if finished["label"].nunique() > CROWD else _MOST_DRAWS
+    by_panel = {name: _fewer_draws(inside, most_draws) for name, inside in by_panel.items() if inside}
     if not by_panel:
         raise UserError("No finished run has both an accuracy and an expected calibration error: nothing to draw.")
     others = {name: peers(runs, name, published) for name in by_panel}
@@ -141,12 +142,12 @@ def calibration_figure(runs: Runs, published: pd.DataFrame | None = None) -> Fig
     labels = list(dict.fromkeys(spot.label for inside in by_panel.values() for spot in inside))
     with figure_style():
         left_out = {name: others[name].drop(shown[name].index) for name in by_panel}
-        panels = new_panels(
-            list(by_panel), [*labels, *map(_peer_name, known)], _notes(runs, by_panel, shown, left_out), share_y=False
-        )
-        for axes, (name, inside) in zip(panels.axes, by_panel.items(), strict=True):
+        notes = _notes(runs, by_panel, shown, left_out)
+        panels = new_panels(list(by_panel), labels, notes, others=[*map(_peer_name, known)], share_y=False)
+        for panel in panels:
+            axes, (name, inside) = panel.axes, list(by_panel.items())[panel.index]
             _draw_peers(axes, shown[name], known)
-            _draw_spots(axes, inside, looks)
+            _draw_spots(axes, inside, in_front(looks, panel.labels))
             axes.set_xlim(_limits([end for spot in inside for end in spot.extent[0]], shown[name]["error"]))
             axes.set_ylim(_limits([end for spot in inside for end in spot.extent[1]], shown[name]["ece"]))
         panels.label("Error (%)", "ECE (%)")
@@ -154,10 +155,10 @@ def calibration_figure(runs: Runs, published: pd.DataFrame | None = None) -> Fig
     return panels.figure
 
 
-def _fewer_draws(inside: Sequence[Spot]) -> list[Spot]:
+def _fewer_draws(inside: Sequence[Spot], most: int) -> list[Spot]:
     """Keep no draws and the largest number of draws where there are more numbers than can be told apart."""
     drawn = sorted({spot.draws for spot in inside} - {0})
-    kept = drawn if len(drawn) <= _MOST_DRAWS else drawn[-1:]
+    kept = drawn if len(drawn) <= most else drawn[-1:]
     return [spot for spot in inside if spot.draws in (0, *kept)]
 
 
@@ -183,6 +184,9 @@ def _draw_spots(axes: Axes, inside: Sequence[Spot], looks: dict[str, Look]) -> N
         look = looks[label]
         own = sorted((spot for spot in inside if spot.label == label), key=lambda spot: spot.draws)
         x, y = [100 * spot.error for spot in own], [100 * spot.ece for spot in own]
+        if look.behind:
+            axes.plot(x, y, look.marker, color=look.colour, markersize=3, zorder=1)
+            continue
         axes.plot(x, y, color=look.colour, linewidth=0.6, alpha=0.6, zorder=2)
         for index, spot in enumerate(own):
             (mark,) = axes.plot(x[index], y[index], look.marker, color=look.colour, zorder=3)

@@ -1,6 +1,6 @@
 """Accuracy against the number of test-time draws."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from augbench.bench.errors import UserError
 from augbench.results.figures.notes import caveats, lines_text
 from augbench.results.figures.panels import new_panels, padded
-from augbench.results.figures.style import figure_style, method_looks
+from augbench.results.figures.style import Look, draw_mean, figure_style, in_front, method_looks
 from augbench.results.frame import Runs
 from augbench.results.tables.definitions import numbers
 from augbench.results.wording import few_names
@@ -47,29 +47,29 @@ def draws_figure(runs: Runs) -> Figure:
     labels = list(scores["label"].unique())
     with figure_style(len(labels)):
         panels = new_panels(comparisons, labels, _notes(runs, scores), share_y=False)
-        for axes, comparison in zip(panels.axes, comparisons, strict=True):
-            _draw(axes, runs, scores[scores["comparison"] == comparison])
+        looks = method_looks(runs.runs)
+        for panel in panels:
+            inside = scores[scores["comparison"] == comparisons[panel.index]]
+            _draw(panel.axes, inside, in_front(looks, panel.labels))
         panels.label("Test-time draws", "Accuracy (%)")
         panels.legend()
     return panels.figure
 
 
-def _draw(axes: Axes, runs: Runs, scores: pd.DataFrame) -> None:
-    looks = method_looks(runs.runs)
+def _draw(axes: Axes, scores: pd.DataFrame, looks: Mapping[str, Look]) -> None:
     asked = sorted({int(draws) for draws in scores["draws"]} - {0})
     nothing = np.log2(asked[0]) - _GAP
     for label, of_method in scores.groupby("label", sort=False):
         look = looks[str(label)]
-        several = of_method["seed"].nunique() > 1
+        several = of_method["seed"].nunique() > 1 and not look.behind
         for _, of_seed in of_method.groupby("seed") if several else ():
             for part in _parts(of_seed.set_index("draws")["value"]):
                 (line,) = axes.plot(_places(part, nothing), 100 * part, ".", color=look.colour, markersize=2)
                 line.set(linestyle="solid", linewidth=0.5, alpha=0.45)
         means = _parts(of_method.groupby("draws")["value"].mean())
         for part, name in zip(means, [str(label), "_"], strict=False):
-            (line,) = axes.plot(_places(part, nothing), 100 * part, look.marker, color=look.colour, label=name)
-            line.set(linestyle=look.dashes, markerfacecolor=look.inside)
-        if len(means) == 1 and means[0].index[0] == 0:  # no policy to draw from
+            draw_mean(axes, _places(part, nothing), list(100 * part), name, look, marked=True)
+        if len(means) == 1 and means[0].index[0] == 0 and not look.behind:  # no policy to draw from
             axes.axhline(100 * float(means[0].iloc[0]), color=look.colour, linewidth=0.8, linestyle="dotted", zorder=1)
     axes.axvline(nothing + _GAP / 2, color="0.75", linewidth=0.6, linestyle="dotted")
     ticks = [0, *(asked if len(asked) <= 8 else asked[:: -(-len(asked) // 8)])]

@@ -1,7 +1,7 @@
 """The comparison at a glance: what was discovered, and what it is good for."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,12 +13,17 @@ from augbench.results.figures.angle import draw_angles
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import BESIDE_PANEL
 from augbench.results.figures.style import (
+    CROWD,
     TITLE_SIZE,
     TWO_COLUMNS,
+    Look,
     dataset_look,
+    drawn_in,
     figure_style,
+    in_front,
     legend_below,
     legend_height,
+    method_looks,
     with_note,
 )
 from augbench.results.figures.text import LINE, wrap_text
@@ -68,8 +73,9 @@ def overview_figure(runs: Runs) -> Figure:
         discovery = left.subplots()
         _draw_discovery(discovery, found)
         _write_ranges(discovery, runs, found)
-        legend_below(left, [discovery], left_width)
-        _draw_right(right, runs, comparisons, (right_width, height))
+        legend_below(left, drawn_in([discovery]), left_width)
+        looks = in_front(method_looks(runs.runs), _front(runs, found))
+        _draw_right(right, runs, comparisons, looks, (right_width, height))
     return figure
 
 
@@ -78,24 +84,34 @@ def _height(runs: Runs, found: pd.DataFrame, left_width: float, right_width: flo
     comparisons = list(dict.fromkeys(found["comparison"]))
     per_block = _RANGE_HEIGHT * len(comparisons) / _SHARE_OF_LINE
     left = 0.8 + LINE * _title(found).count("\n") + per_block * found["block"].nunique()
-    right = 2.1 + legend_height(runs.probe["label"].unique(), right_width)
+    right = 2.1 + legend_height(_front(runs, found), right_width)
     return max(_LEAST_HEIGHT, left + legend_height(comparisons, left_width), right)
 
 
-def _draw_right(half: FigureBase, runs: Runs, comparisons: Sequence[str], size: tuple[float, float]) -> None:
+def _front(runs: Runs, found: pd.DataFrame) -> Sequence[str]:
+    """Choose who is drawn in colour in the right half: all, or of a crowd the learner of the left one and `none`."""
+    labels = list(runs.probe["label"].unique())
+    subject = {*found["label"], *runs.probe[runs.probe["method"] == "none"]["label"]}
+    return labels if len(labels) <= CROWD else [label for label in labels if label in subject]
+
+
+def _draw_right(
+    half: FigureBase, runs: Runs, comparisons: Sequence[str], looks: Mapping[str, Look], size: tuple[float, float]
+) -> None:
     width, height = size
-    stacked = height - legend_height(runs.probe["label"].unique(), width) >= _STACKED_HEIGHT
+    entries = [label for label, look in looks.items() if not look.behind]
+    stacked = height - legend_height(entries, width) >= _STACKED_HEIGHT
     lines, columns = (len(comparisons), 1) if stacked else (1, len(comparisons))
     panels = list(half.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat)
     for axes, comparison in zip(panels, comparisons, strict=True):
-        draw_angles(axes, runs, comparison)
+        draw_angles(axes, runs, comparison, looks)
         axes.set_title(wrap_text(comparison, width / columns - BESIDE_PANEL, TITLE_SIZE))
     panels[0].set_ylim(bottom=0)
     for axes in panels[-columns:]:
         axes.set_xlabel("Rotation of the test images (°)")
     for axes in panels[::columns]:
         axes.set_ylabel("Accuracy (%)")
-    legend_below(half, panels, width)
+    legend_below(half, drawn_in(panels), width)
 
 
 def discovered(runs: Runs) -> pd.DataFrame:
@@ -127,6 +143,8 @@ def _notes(runs: Runs, found: pd.DataFrame) -> Iterator[str]:
     if halved:
         verb = "change" if len(halved) > 1 else "changes"
         yield f"Where drawn, {' and '.join(halved)} {verb} every other image."
+    if len(_front(runs, found)) < runs.probe["label"].nunique():
+        yield "Grey, at the right: all other methods."
     yield from caveats(runs)
 
 

@@ -18,7 +18,7 @@ from augbench.results.figures.learned import (
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.overview import bar_height, bar_places, draw_probabilities, row_height
 from augbench.results.figures.panels import side_by_side
-from augbench.results.figures.style import TWO_COLUMNS, figure_style, legend_below, legend_height, with_note
+from augbench.results.figures.style import TWO_COLUMNS, drawn_in, figure_style, legend_below, legend_height, with_note
 from augbench.results.figures.text import LINE
 from augbench.results.frame import Runs
 from augbench.results.wording import few_names
@@ -115,7 +115,7 @@ def _page(runs: Runs, found: pd.DataFrame, rows: Sequence[tuple[Row, float]], ti
             _draw(panels[-1], _inside(found, column), comparisons, start)
             panels[-1].set_title(titles[column])
             panels[-1].set_xlim(0, 1.03 * max(100, shown["percent"].max(), shown["start"].max()))
-    legend_below(body, panels, TWO_COLUMNS)
+    legend_below(body, drawn_in(panels), TWO_COLUMNS)
     return figure
 
 

@@ -1,18 +1,19 @@
 """Accuracy against what it costs, with the front of those that nobody beats in both."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from augbench.bench.errors import UserError
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import new_panels, padded
-from augbench.results.figures.style import figure_style, method_looks
+from augbench.results.figures.style import Look, figure_style, in_front, method_looks
 from augbench.results.frame import Runs
 from augbench.results.wording import counted, few_names
 
@@ -83,14 +84,17 @@ def pareto_figure(runs: Runs) -> Figure:
     titles = [f"{comparison}, {device}" if several else comparison for comparison, device in pairs]
     with figure_style():
         notes = _notes(runs, clocked, len(runs.finished()) - len(clocked))
-        panels = new_panels(titles, [*clocked["label"].unique(), FRONT], notes, share_y=False)
-        for axes, (comparison, device) in zip(panels.axes, pairs, strict=True):
-            _draw(axes, runs, clocked[(clocked["comparison"] == comparison) & (clocked["device"] == device)])
+        panels = new_panels(titles, list(clocked["label"].unique()), notes, others=[FRONT], share_y=False)
+        looks = method_looks(runs.runs)
+        for panel in panels:
+            comparison, device = pairs[panel.index]
+            inside = clocked[(clocked["comparison"] == comparison) & (clocked["device"] == device)]
+            _draw(panel.axes, inside, in_front(looks, panel.labels))
         panels.label(below, "Accuracy (%)")
         panels.legend()
-        for entry in panels.body.legends[0].legend_handles:  # a method may lack seeds in one panel alone
-            if entry is not None:
-                entry.set_alpha(1)
+        for legend in panels.figure.findobj(Legend):
+            for entry in filter(None, legend.legend_handles):
+                entry.set_alpha(1)  # a method may lack seeds in one panel alone
     return panels.figure
 
 
@@ -103,12 +107,15 @@ def _in_units(clocked: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return clocked.assign(cost=clocked["seconds"] / unit), f"{name} of search and training"
 
 
-def _draw(axes: Axes, runs: Runs, clocked: pd.DataFrame) -> None:
-    looks = method_looks(runs.runs)
+def _draw(axes: Axes, clocked: pd.DataFrame, looks: Mapping[str, Look]) -> None:
     means = clocked.groupby("label", sort=False)[["cost", "accuracy"]].mean()
     complete = _complete(clocked)
     for label, inside in clocked.groupby("label", sort=False):
         look = looks[str(label)]
+        if look.behind:
+            place = inside["cost"].mean(), 100 * inside["accuracy"].mean()
+            axes.plot(*place, look.marker, color=look.colour, markersize=5, zorder=1)
+            continue
         if len(inside) > 1:
             (small,) = axes.plot(inside["cost"], 100 * inside["accuracy"], look.marker, color=look.colour, alpha=0.6)
             small.set(markersize=3, markeredgewidth=0)

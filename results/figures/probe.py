@@ -10,7 +10,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, Multi
 from augbench.bench.probe_kinds import ProbeKind
 from augbench.results.figures.notes import lines_text
 from augbench.results.figures.panels import new_panels
-from augbench.results.figures.style import FEW, Look, figure_style, method_looks
+from augbench.results.figures.style import FEW, Look, draw_mean, figure_style, in_front, method_looks
 
 _AXIS_LABELS = {
     "rotation": "Rotation of the test images (°)",
@@ -41,9 +41,10 @@ def probe_figure(frame: pd.DataFrame, kind: ProbeKind) -> Figure:
     with figure_style(len(labels)):
         panels = new_panels(comparisons, labels, [*_notes(frame), lines_text(frame)])
         looks = method_looks(frame)
-        for axes, comparison in zip(panels.axes, comparisons, strict=True):
-            _draw_curves(axes, frame[frame["comparison"] == comparison], looks)
-            _set_values(axes, kind, frame["value"].tolist())
+        for panel in panels:
+            inside = frame[frame["comparison"] == comparisons[panel.index]]
+            _draw_curves(panel.axes, inside, in_front(looks, panel.labels))
+            _set_values(panel.axes, kind, frame["value"].tolist())
         panels.axes[0].set_ylim(bottom=0)
         panels.label(_AXIS_LABELS[kind.name], "Accuracy (%)")
         panels.legend()
@@ -55,14 +56,12 @@ def _draw_curves(axes: Axes, frame: pd.DataFrame, looks: dict[str, Look]) -> Non
     count = frame["value"].nunique()
     for label, of_method in frame.groupby("label", sort=False):
         look = looks[str(label)]
-        if of_method["seed"].nunique() > 1:
+        if of_method["seed"].nunique() > 1 and not look.behind:
             for _, of_seed in of_method.groupby("seed"):
                 points = of_seed["value"], 100 * of_seed["accuracy"]
                 axes.plot(*points, color=look.colour, linewidth=0.5, alpha=0.45, marker="_" if count == 1 else "")
         mean = of_method.groupby("value")["accuracy"].mean()
-        (line,) = axes.plot(mean.index, 100 * mean, color=look.colour, linestyle=look.dashes, label=str(label))
-        if count <= FEW:
-            line.set(marker=look.marker, markerfacecolor=look.inside)
+        draw_mean(axes, list(mean.index), list(100 * mean), str(label), look, marked=count <= FEW)
 
 
 def _set_values(axes: Axes, kind: ProbeKind, values: Sequence[float]) -> None:

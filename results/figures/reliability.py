@@ -1,6 +1,6 @@
 """Reliability diagrams: how often a prediction is right, against how confident it is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,12 +10,16 @@ from matplotlib.ticker import NullLocator
 from augbench.bench.errors import UserError
 from augbench.results.figures.notes import caveats, seeds_text
 from augbench.results.figures.panels import new_panels
-from augbench.results.figures.style import figure_style, method_looks
+from augbench.results.figures.style import CROWD, Look, draw_mean, figure_style, in_front, method_looks
 from augbench.results.frame import Runs
 from augbench.results.wording import few_names
 
 FEW = 10
 """Bins with fewer images, all seeds together, are left out of the lines: their accuracy is chance."""
+
+
+CALIBRATED = "calibrated"
+"""Name of the diagonal."""
 
 
 def most_draws(runs: Runs) -> int:
@@ -43,14 +47,18 @@ def reliability_figure(runs: Runs, draws: int = 0) -> Figure:
             f"No finished run was evaluated with {draws} test-time draws; set test_time_draws in the suite's protocol."
         )
     comparisons = list(dict.fromkeys(bins["comparison"]))
-    entries = ["calibrated", *bins["label"].unique()]
-    with figure_style(len(entries)):
-        panels = new_panels(comparisons, entries, _notes(runs, bins, draws), height=2.0, lower_height=0.85)
-        for upper, lower, comparison in zip(panels.axes, panels.extra, comparisons, strict=True):
-            _draw(upper, lower, runs, bins[bins["comparison"] == comparison])
+    labels = list(bins["label"].unique())
+    with figure_style(len(labels)):
+        notes = _notes(runs, bins, draws)
+        panels = new_panels(comparisons, labels, notes, others=[CALIBRATED], height=2.0, lower_height=0.85)
+        looks = method_looks(runs.runs)
+        for panel in panels:
+            inside, lower = bins[bins["comparison"] == comparisons[panel.index]], panel.lower
+            _draw(panel.axes, lower, inside, in_front(looks, panel.labels))
             # Most images lie in the last bin: on a linear axis the others could not be told from none.
             lower.set_yscale("log")
-            lower.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+            ticks = (0.1, 1, 10, 100) if len(labels) <= CROWD else (1, 100)  # panels of a crowd can be low
+            lower.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
             lower.yaxis.set_minor_locator(NullLocator())
         panels.label("Confidence (%)", "Accuracy (%)", "Images (%,\nlog scale)")
         panels.legend()
@@ -88,16 +96,15 @@ def pooled_bins(bins: pd.DataFrame) -> pd.DataFrame:
     return sums.assign(confidence=sums["confidence"] / filled, accuracy=sums["accuracy"] / filled).reset_index()
 
 
-def _draw(upper: Axes, lower: Axes, runs: Runs, bins: pd.DataFrame) -> None:
-    looks = method_looks(runs.runs)
-    upper.plot([0, 100], [0, 100], color="0.6", linewidth=0.8, linestyle="dotted", label="calibrated")
+def _draw(upper: Axes, lower: Axes, bins: pd.DataFrame, looks: Mapping[str, Look]) -> None:
+    upper.plot([0, 100], [0, 100], color="0.6", linewidth=0.8, linestyle="dotted", label=CALIBRATED)
     for label, inside in pooled_bins(bins).groupby("label", sort=False):
         look = looks[str(label)]
         shown = inside[inside["count"] >= FEW]
-        confidence, accuracy = 100 * shown["confidence"], 100 * shown["accuracy"]
-        (line,) = upper.plot(confidence, accuracy, look.marker, color=look.colour, linestyle=look.dashes)
-        line.set(label=str(label), markerfacecolor=look.inside)
+        confidence, accuracy = list(100 * shown["confidence"]), list(100 * shown["accuracy"])
+        draw_mean(upper, confidence, accuracy, str(label), look, marked=True)
         edges = [100 * index / len(inside) for index in range(len(inside) + 1)]
-        lower.stairs(100 * inside["count"] / inside["count"].sum(), edges, color=look.colour, linestyle=look.dashes)
+        steps = lower.stairs(100 * inside["count"] / inside["count"].sum(), edges, color=look.colour)
+        steps.set(linestyle=look.dashes, zorder=0.5 if look.behind else 1)
     upper.set_xlim(0, 103)
     upper.set_ylim(0, 103)

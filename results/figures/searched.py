@@ -12,6 +12,7 @@ from augbench.results.figures.panels import side_by_side
 from augbench.results.figures.style import (
     TITLE_SIZE,
     TWO_COLUMNS,
+    drawn_in,
     figure_style,
     legend_below,
     legend_height,
@@ -63,7 +64,7 @@ def searched_figure(runs: Runs) -> Figure:
             draw_probabilities(axes, found[found["label"] == label], comparisons)
             axes.set_title(titles[label])
             axes.set_xlabel("Share of draws (%)")
-        legend_below(body, panels, TWO_COLUMNS)
+        legend_below(body, drawn_in(panels), TWO_COLUMNS)
     return figure
 
 

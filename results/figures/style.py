@@ -2,10 +2,10 @@
 
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ TITLE_SIZE, LABEL_SIZE, LEGEND_SIZE = 8, 7.5, 7
 
 Colour = tuple[float, float, float]
 Dashes = tuple[float, tuple[float, ...]] | str
+LegendPlace = Literal["lower left", "upper center"]
 
 _SETTINGS: Any = {
     "font.family": FONT,
@@ -55,7 +56,9 @@ _SETTINGS: Any = {
 }
 
 _CROWDED_SETTINGS: Any = {"lines.linewidth": 0.9, "lines.markersize": 2.6}
-_CROWD = 8  # lines in a panel, from which on they are thinner
+
+CROWD = 8
+"""Learners in a panel; more are spread over several, since nobody tells so many lines apart."""
 
 # In place of seaborn's tan, grey and yellow: tan and green, grey and green look alike to some of the colour-blind, and
 # a yellow line on white to hardly anyone like a line. By position in the palette.
@@ -111,12 +114,16 @@ FEW = 9
 
 @dataclass(frozen=True)
 class Look:
-    """How one thing is drawn in every figure: colour in RGB, dashes and marker of matplotlib, filled or hollow."""
+    """How one thing is drawn in every figure: colour in RGB, dashes and marker of matplotlib, filled or hollow.
+
+    What is `behind` stands in grey behind the others, without its seeds and without a name.
+    """
 
     colour: Colour
     dashes: Dashes
     marker: str
     filled: bool = True
+    behind: bool = False
 
     @property
     def inside(self) -> Colour:
@@ -131,7 +138,7 @@ def figure_style(lines: int = 1) -> Iterator[None]:
     Args:
         lines: How many lines there are in a panel: many are thin.
     """
-    settings = _SETTINGS | (_CROWDED_SETTINGS if lines > _CROWD else {})
+    settings = _SETTINGS | (_CROWDED_SETTINGS if lines > CROWD else {})
     with style.context(["default", settings]), warnings.catch_warnings():
         # A letter that the font does not have is drawn as a box, which says enough.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
@@ -199,6 +206,34 @@ def _other_look(position: int) -> tuple[int, int, int]:
     return colour, (5 + position) % len(_MARKERS), position // len(_OTHER_METHOD_COLOURS)
 
 
+BEHIND = Look((0.8, 0.8, 0.8), "solid", ".", behind=True)
+
+
+def in_front(looks: Mapping[str, Look], labels: Collection[str]) -> dict[str, Look]:
+    """Keep the looks of these labels and put all others behind them."""
+    return {label: look if label in labels else BEHIND for label, look in looks.items()}
+
+
+def draw_mean(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, look: Look, *, marked: bool) -> None:
+    """Draw the line of a label.
+
+    Args:
+        axes: Where to.
+        x: Horizontal places; (N,).
+        y: Vertical places; (N,).
+        label: Its name in the legend.
+        look: Its look.
+        marked: Whether each point has a marker; behind others only a single point has one.
+    """
+    (line,) = axes.plot(x, y, color=look.colour, linestyle=look.dashes)
+    if look.behind:
+        line.set(linewidth=0.6, zorder=1.5, marker=look.marker if len(x) == 1 else "")
+        return
+    line.set_label(label)
+    if marked:
+        line.set(marker=look.marker, markerfacecolor=look.inside)
+
+
 def dataset_look(position: int) -> Look:
     """Choose the look of a data set by its position among those of a figure; ten of them have colours of their own."""
     turn, place = divmod(position, len(_DATASET_COLOURS))
@@ -243,29 +278,54 @@ _HANDLE, _DASHED_HANDLE = 1.6, 3.4
 """Lengths of what stands before a legend's entry, in sizes of its font."""
 
 
-def legend_below(figure: FigureBase, panels: Iterable[Axes], width: float, order: Sequence[str] = ()) -> None:
-    """Put one legend below a figure, with everything that is in any of its panels.
+def legend_below(figure: FigureBase, found: Mapping[str, Artist], width: float, order: Sequence[str] = ()) -> None:
+    """Put one legend below a figure, if there is anything for it.
 
     Where lines are dashed to be told apart, the legend shows enough of each for that. Entries that are wider than the
     figure are broken into lines.
 
     Args:
         figure: Where to put it.
-        panels: Panels whose lines and bars have labels.
+        found: What is drawn, by label, from `drawn_in`.
         width: Room for it, in inches.
         order: Entries that come first, in this order, where they occur; the others follow as they are found.
     """
+    entries = {label: found[label] for label in (*(label for label in order if label in found), *found)}
+    if entries:
+        figure.legend(**_legend_options(entries, width), loc="outside lower center")
+
+
+def legend_in(axes: Axes, entries: Mapping[str, Artist], width: float, place: LegendPlace, pad: float) -> None:
+    """Put a legend into a panel that has no data.
+
+    Args:
+        axes: The panel.
+        entries: What is drawn elsewhere, by label.
+        width: Room for it, in inches.
+        place: Where in the panel, as matplotlib's `loc`.
+        pad: From the edge of the panel, in sizes of the font.
+    """
+    axes.set_axis_off()
+    if entries:
+        axes.legend(**_legend_options(entries, width), loc=place, borderaxespad=pad)
+
+
+def drawn_in(panels: Iterable[Axes]) -> dict[str, Artist]:
+    """Collect what is drawn in any of the panels, by label, as it is drawn in the first of them."""
     found: dict[str, Artist] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         found = {**dict(zip(labels, handles, strict=True)), **found}
-    entries = {label: found[label] for label in (*(label for label in order if label in found), *found)}
+    return found
+
+
+def _legend_options(entries: Mapping[str, Artist], width: float) -> dict[str, Any]:
     # A style that has a name, such as the dotted diagonal, is never one of several alike.
     dashed = any(isinstance(entry, Line2D) and entry.get_linestyle() == "--" for entry in entries.values())
     handlelength = _DASHED_HANDLE if dashed else _HANDLE
     texts, ncols = _fit_legend(list(entries), width, handlelength)
-    options = {"ncols": ncols, "columnspacing": 1.2, "handlelength": handlelength}
-    figure.legend(list(entries.values()), texts, loc="outside lower center", **options)
+    spacing = {"columnspacing": 1.2, "handlelength": handlelength}
+    return {"handles": list(entries.values()), "labels": texts, "ncols": ncols, **spacing}
 
 
 def legend_height(labels: Iterable[str], width: float) -> float:

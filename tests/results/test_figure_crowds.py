@@ -1,12 +1,15 @@
 """Every figure of one run, of many data sets and learners, of hostile names; what is wrong with runs is said below."""
 
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from augbench.bench.run_folder import RunFolder, RunState
@@ -22,6 +25,7 @@ from augbench.results.figures import (
     searched_figure,
     write_figures,
 )
+from augbench.results.figures.style import BEHIND
 from augbench.results.frame import Runs, load_runs
 from augbench.results.records.labels import KNOWN_METHODS
 
@@ -87,6 +91,76 @@ def fits(figure: Figure) -> bool:
 def text(figure: Figure) -> str:
     """All that is written, on one line."""
     return " ".join(" ".join(text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)).split())
+
+
+@pytest.fixture
+def eleven(tmp_path: Path, write_run: WriteRun) -> Runs:
+    """Eleven learners on two data sets, of which one has a long name and one is missing on the second data set."""
+    found: dict[str, Any] = {"accuracy": {0: 0.9, 4: 0.91}, "learned": [FOUND], "labels": [0] * 18 + [1] * 2}
+    found |= {"probabilities": [(0.9, 0.1)] * 20, "drawn": {4: [[(0.8, 0.2)] * 20]}}
+    for dataset in ("first", "second"):
+        for method in KNOWN_METHODS[: 10 if dataset == "first" else 9]:
+            write_run(method, dataset=dataset, **found)
+        write_run("scale", dataset=dataset, settings={"estimator": "leave-one-out-of-a-great-many"}, **found)
+    return load_runs(tmp_path)
+
+
+SPREAD: tuple[Callable[[Runs], Figure], ...] = (
+    angle_figure,
+    calibration_figure,
+    draws_figure,
+    pareto_figure,
+    reliability_figure,
+    lambda runs: reliability_figure(runs, 4),
+)
+
+
+@pytest.mark.parametrize("draw", SPREAD)
+def test_a_crowd_is_spread_over_panels(eleven: Runs, draw: Callable[[Runs], Figure]) -> None:
+    figure = draw(eleven)
+    learners = set(eleven.runs["label"])
+    assert len(learners) == 11
+    named = [{str(line.get_label()) for line in axes.lines} & learners for axes in figure.axes if len(axes.lines) > 2]
+    greys = [
+        sum(to_rgb(line.get_color()) == BEHIND.colour for line in axes.lines)
+        for axes in figure.axes
+        if len(axes.lines) > 2
+    ]
+    assert [len(labels) for labels in named] == [4, 4, 3, 4, 4, 2]
+    assert set().union(*named[:3]) == learners
+    assert named[3:5] == named[:2] and named[5] < named[2]
+    assert all(behind >= 6 for behind in greys), "all others are seen in grey"
+    assert "Grey: the methods of the other panels." in text(figure)
+
+
+@pytest.mark.parametrize("draw", SPREAD)
+def test_the_legends_of_a_crowd_name_what_is_below_them(eleven: Runs, draw: Callable[[Runs], Figure]) -> None:
+    figure = draw(eleven)
+    assert fits(figure)
+    legends = [legend for legend in figure.findobj(Legend) if isinstance(legend, Legend)]
+    titles = [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")]
+    assert titles == ["first (size=14)", "second (size=14)"]
+    shown = [" ".join(text.get_text().split()) for legend in legends for text in legend.get_texts()]
+    assert [label for label in shown if label in set(eleven.runs["label"])] == list(dict.fromkeys(eleven.runs["label"]))
+    boxes = [legend.get_window_extent() for legend in legends]
+    boxes += [axes.get_window_extent() for axes in figure.axes if axes.axison]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def test_eight_learners_share_a_panel(tmp_path: Path, write_run: WriteRun) -> None:
+    for method in KNOWN_METHODS[:8]:
+        write_run(method)
+    runs = load_runs(tmp_path)
+    assert len(angle_figure(runs).axes) == len(pareto_figure(runs).axes) == 1
+    assert "Grey" not in text(angle_figure(runs))
+
+
+def test_the_overview_of_a_crowd_shows_its_learner_and_none(eleven: Runs) -> None:
+    figure = overview_figure(eleven)
+    for axes in figure.axes[1:]:
+        named = {str(line.get_label()) for line in axes.lines if not str(line.get_label()).startswith("_")}
+        assert named == {"none", "scale"}
+    assert "Grey, at the right: all other methods." in text(figure)
 
 
 @pytest.mark.slow
