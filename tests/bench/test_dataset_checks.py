@@ -5,13 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from augbench.bench.conformance.problem import CLASSES, COLOUR, GREY, TEST_IMAGES, TRAIN_IMAGES
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
-from augbench.bench.dataset_checks import UnusableDataError, check_for_tuning, check_loaded, load_checked
+from augbench.bench.dataset_checks import (
+    NamedArray,
+    UnusableDataError,
+    check_arrays_fit,
+    check_for_tuning,
+    check_loaded,
+    load_checked,
+)
 from augbench.bench.errors import UserError
 
 GOOD = GREY.data()
@@ -126,6 +134,29 @@ def test_training_labels_that_no_run_can_use(labels: Any, words: list[str]) -> N
 def test_other_mistakes(data: Any, words: list[str]) -> None:
     text = error_of(data)
     assert all(word in text for word in words), text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"train_images": [[0]]}, ["`train_images` is of type list", "numpy.ndarray"]),
+        ({"train_images": IMAGES.permute(0, 2, 3, 1).numpy()}, ["(120, 14, 14, 1)", "`.transpose(0, 3, 1, 2)`"]),
+        ({"test_labels": GOOD.test.labels.int().numpy()}, ["`test_labels` is int32", "`.astype('int64')`"]),
+        ({"held_out": np.zeros(9, dtype=bool)}, ["`held_out` has the shape (9,)", "(120,)"]),
+        ({"upright_test_images": GOOD.test.images[..., :9, :9].numpy()}, ["`upright_test_images`", "multiple of 14"]),
+    ],
+)
+def test_arrays_of_numpy_are_checked_alike(change: dict[str, Any], words: list[str]) -> None:
+    values = {"train_images": IMAGES, "train_labels": LABELS} | {f"test_{n}": v for n, v in vars(GOOD.test).items()}
+    arrays: dict[str, Any] = {name: value.numpy() for name, value in values.items()}
+    good, bad = (
+        {name: NamedArray("dots", name, value, np.ndarray) for name, value in some.items()}
+        for some in (arrays, arrays | change)
+    )
+    check_arrays_fit("dots", good, CLASSES)
+    with pytest.raises(UnusableDataError) as caught:
+        check_arrays_fit("dots", bad, CLASSES)
+    assert all(word in str(caught.value) for word in words)
 
 
 class Returning(DatasetSource):
