@@ -14,7 +14,7 @@ from augbench.bench.spec import RunSpec
 CommandLine = Callable[..., tuple[int, str, str]]
 MakeSpec = Callable[..., RunSpec]
 
-DIGITS = Path(__file__).parents[2] / "results" / "measured" / "digits.parquet"
+DEMO = Path(__file__).parents[2] / "results" / "measured" / "demo.parquet"
 
 SUITE = """
 name = "small"
@@ -62,10 +62,10 @@ def fails_in_one_paragraph(outcome: tuple[int, str, str], *words: str) -> bool:
         (["run", "demo", "--out="], ["Nothing is given after --out"]),
         (["plan", ""], ["Nothing is given after plan"]),
         (
-            ["tables", "--from", str(DIGITS), "--published-file", "no.csv"],
+            ["tables", "--from", str(DEMO), "--published-file", "no.csv"],
             ["no.csv cannot be read"],
         ),
-        (["tables", "--from", str(DIGITS), "--no-published", "--published-file", "no.csv"], ["no.csv cannot be read"]),
+        (["tables", "--from", str(DEMO), "--no-published", "--published-file", "no.csv"], ["no.csv cannot be read"]),
         (["run", "/"], ["no suite '/'", "demo"]),
         (["tables", "--from", "x" * 300, "--out", "x"], ["File name too long"]),
         (["tables", "--from", "/nowhere", "--out", "x"], ["/nowhere", "does not exist", "augbench demo"]),
@@ -106,7 +106,7 @@ def test_a_tilde_that_no_shell_has_replaced_is_the_home_directory(
 ) -> None:
     for name, value in ({"HOME": str(tmp_path)} | variables).items():
         monkeypatch.setenv(name, value)
-    outcome = augbench(*(argument.format(digits=DIGITS) for argument in arguments))
+    outcome = augbench(*(argument.format(digits=DEMO) for argument in arguments))
     assert fails_in_one_paragraph(outcome, str(tmp_path / "mine"))
     assert "~" not in outcome[2]
 
