@@ -22,9 +22,10 @@ from pydantic import ValidationError
 from augbench.bench.causes import Cause
 from augbench.bench.claim import NAME as CLAIM_NAME
 from augbench.bench.claim import Ownership, claimed, is_alive, unowned
-from augbench.bench.errors import CannotGoOnError, UserError
+from augbench.bench.errors import CannotGoOnError, UserError, shortened
 from augbench.bench.files import make_folder, read_json, write_json, write_text
 from augbench.bench.protocol import PROTOCOL_VERSION
+from augbench.bench.registry import NAME_PATTERN
 from augbench.bench.spec import RunSpec
 from augbench.bench.tuning.cost import NAME as TUNING_NAME
 
@@ -281,6 +282,9 @@ def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> R
         spec = RunSpec.model_validate(read["spec"])
         if spec.identity != read["identity"]:
             raise ValueError("its identity does not belong to its specification")
+        for component in (spec.method, spec.dataset, spec.network):
+            if not NAME_PATTERN.fullmatch(component.name):  # of somebody else: a name becomes part of paths and tables
+                raise ValueError(f"{shortened(repr(component.name))} is no name that can be registered")
     except (ValueError, KeyError, TypeError, ValidationError) as error:
         reason = f"{error.error_count()} wrong fields" if isinstance(error, ValidationError) else str(error)
         raise DamagedError(

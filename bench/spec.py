@@ -13,6 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from augbench.bench.catalogues import dataset_and_options, datasets, methods, networks
 from augbench.bench.errors import UserError, one_of
+from augbench.bench.plain_text import safe
 from augbench.bench.protocol import PROTOCOL_VERSION, Budget, Protocol
 
 Settings = dict[str, JsonValue]
@@ -46,7 +47,7 @@ class Component(BaseModel):
     @property
     def label(self) -> str:
         """Name and settings that differ from their defaults, as tables show them."""
-        inside = ", ".join(f"{key}={brief(value)}" for key, value in sorted(self.settings.items()))
+        inside = settings_in_words(self.settings)
         return f"{self.name} ({inside})" if inside else self.name
 
 
@@ -111,9 +112,13 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def brief(value: object) -> str:
-    """Write a setting as tables show it: a long one, such as a whole policy, as the start of its checksum."""
-    text = str(value)
+def settings_in_words(settings: Mapping[str, object]) -> str:
+    """Write settings as tables show them: a long one, such as a whole policy, as the start of its checksum."""
+    return ", ".join(f"{safe(key)}={_brief(value)}" for key, value in sorted(settings.items()))
+
+
+def _brief(value: object) -> str:
+    text = safe(str(value))
     return text if len(text) <= LONGEST_SETTING else "#" + hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

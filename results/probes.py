@@ -19,6 +19,7 @@ from augbench.bench.space import shrink
 from augbench.bench.spec import Component, RunSpec, canonical_json, dataset_component
 from augbench.bench.trained import TrainedNetwork, finished_spec, load_network
 from augbench.bench.worker import load_dataset
+from augbench.results.csv_text import csv_text
 from augbench.results.figures import write_figure
 from augbench.results.figures.probe import probe_figure
 from augbench.results.frame import KEYS
@@ -237,5 +238,5 @@ def write_probe(frame: pd.DataFrame, kind: ProbeKind, out: Path) -> list[Path]:
     """
     stem = make_folder(out) / f"probe-{kind.name}"
     table = stem.with_suffix(".csv")
-    write_text(table, frame.to_csv(index=False, lineterminator="\n"))
+    write_text(table, csv_text(frame))
     return [table, *write_figure(probe_figure(frame, kind), stem)]

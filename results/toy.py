@@ -8,6 +8,7 @@ import pandas as pd
 
 from augbench.bench.files import make_folder, write_text
 from augbench.bench.toy import ToyResult, ToyRun, Way
+from augbench.results.csv_text import csv_text
 from augbench.results.figures import write_figure
 from augbench.results.figures.toy import toy_figure
 
@@ -81,5 +82,5 @@ def write_toy(results: Sequence[ToyResult], drawn: Mapping[Way, ToyRun], out: Pa
     make_folder(out)
     tables = {out / "toy.csv": toy_frame(results), out / "toy_trajectory.csv": trajectory_frame(results)}
     for path, frame in tables.items():
-        write_text(path, frame.to_csv(index=False))
+        write_text(path, csv_text(frame))
     return [*tables, *write_figure(toy_figure(drawn), out / "toy")]

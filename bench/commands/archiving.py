@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.commands.plain import safe
 from augbench.bench.commands.showing import SkipDamaged, Sources, offering_to_skip
+from augbench.bench.plain_text import safe
 
 
 @offering_to_skip()

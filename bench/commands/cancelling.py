@@ -12,9 +12,9 @@ from augbench.bench.cancelling import AT_WORK, can_be_cancelled, cancel
 from augbench.bench.causes import Cause
 from augbench.bench.commands.logs import RUN_HELP
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
-from augbench.bench.commands.plain import safe
 from augbench.bench.errors import UserError, to_paste
 from augbench.bench.overview import Overview, SeenRun, Survey
+from augbench.bench.plain_text import safe
 from augbench.bench.plan import counts_in_words, runs_in_words
 from augbench.bench.run_folder import RunState
 from augbench.bench.run_names import runs_named

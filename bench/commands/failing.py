@@ -27,7 +27,7 @@ from augbench.bench.commands.options import (
     make_order,
     where,
 )
-from augbench.bench.commands.plain import in_one_line, safe
+from augbench.bench.commands.plain import in_one_line
 from augbench.bench.errors import UserError, one_of, to_paste
 from augbench.bench.failures import (
     MEANING,
@@ -42,6 +42,7 @@ from augbench.bench.failures import (
 )
 from augbench.bench.launchers.launcher import Order
 from augbench.bench.overview import Overview, SeenRun, Survey, moment
+from augbench.bench.plain_text import safe
 from augbench.bench.plan import PlannedRun, counts_in_words, runs_in_words, state_in_words
 from augbench.bench.run_folder import DamagedError, RunState
 from augbench.bench.run_names import runs_named

@@ -16,11 +16,12 @@ from rich.text import Text
 
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
-from augbench.bench.commands.plain import duration, in_one_line, safe
+from augbench.bench.commands.plain import duration, in_one_line
 from augbench.bench.commands.screen import is_screen
 from augbench.bench.errors import UserError, to_paste
 from augbench.bench.failures import WITHOUT_RESULT
 from augbench.bench.overview import Overview, Progress, SeenRun, Survey, progress_of
+from augbench.bench.plain_text import safe
 from augbench.bench.plan import counts_in_words, runs_in_words, state_in_words
 from augbench.bench.run_folder import RunState
 

@@ -18,9 +18,9 @@ from typer.models import ArgumentInfo, OptionInfo
 
 import augbench
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.commands.plain import safe
 from augbench.bench.commands.streams import OutputError, silence
 from augbench.bench.errors import UserError
+from augbench.bench.plain_text import safe
 from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
 from augbench.bench.user_input import user_path
 

@@ -10,12 +10,12 @@ from rich.console import Console
 
 from augbench.bench.allocator import keep_freed_memory
 from augbench.bench.calibration import add_measurement, measure
-from augbench.bench.commands.plain import safe
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.errors import UserError
 from augbench.bench.estimates import Group
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 from augbench.bench.launching import check_data_and_networks
+from augbench.bench.plain_text import safe
 from augbench.bench.plugins import plugin_files
 from augbench.bench.profile import Profile
 from augbench.bench.worker import load_dataset

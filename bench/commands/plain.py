@@ -1,24 +1,12 @@
-"""How commands write what runs have written, and times, so that nothing in it is taken for anything but text."""
+"""How commands write long texts and times."""
 
-KEPT = "\n\t"
-
-
-def safe(text: str) -> str:
-    r"""Show characters that a terminal would obey, such as escape sequences, as `\x1b`; lines and tabs stay."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")  # progress bars go back to the start of their line
-    if lines.isprintable():
-        return lines
-    return "".join(one if one in KEPT or one.isprintable() else _escaped(one) for one in lines)
+from augbench.bench.plain_text import safe
 
 
 def in_one_line(text: str, most: int = 400) -> str:
     """Show a text in one line, cut off where it is very long."""
     line = safe(" ".join(text.split()))
     return line if len(line) <= most else line[:most] + "…"
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def duration(seconds: float) -> str:

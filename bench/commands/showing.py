@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.commands.plain import safe
 from augbench.bench.errors import UserError, check_known
+from augbench.bench.plain_text import safe
 from augbench.bench.run_folder import DamagedError, RunState
 
 if TYPE_CHECKING:  # pandas and seaborn take a second to import, which other commands need not wait for

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from augbench.bench.protocol import Budget
-from augbench.bench.spec import Component, RunSpec, brief, canonical_json
+from augbench.bench.spec import Component, RunSpec, canonical_json, settings_in_words
 from augbench.results.wording import counted
 
 KNOWN_METHODS = (
@@ -80,7 +80,7 @@ def differences(groups: Sequence[Hashable], details: Sequence[Mapping[str, objec
         for (group, given), inside in members.items()
     }
     return [
-        ", ".join(f"{key}={brief(detail[key])}" for key in varying[kind] if key in detail)
+        settings_in_words({key: detail[key] for key in varying[kind] if key in detail})
         for kind, detail in zip(kinds, details, strict=True)
     ]
 
@@ -114,7 +114,7 @@ def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
 
 def _epochs(budget: Budget) -> str:
     chosen = budget.acceleration.model_dump(mode="json", exclude_defaults=True)
-    inside = [f"{key}={brief(value)}" for key, value in sorted(chosen.items())]
+    inside = [settings_in_words(chosen)] if chosen else []
     if budget.copies_in_batch:
         inside.insert(0, "copies in the batch")
     if budget.baseline_copies > 1:

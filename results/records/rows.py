@@ -9,7 +9,7 @@ import pandas as pd
 
 from augbench.bench.clock import PHASES
 from augbench.bench.law import recovery_error
-from augbench.bench.spec import RunSpec, brief
+from augbench.bench.spec import RunSpec, settings_in_words
 from augbench.bench.tuning.cost import TuningCost
 from augbench.results.records.labels import RunLabels
 from augbench.results.records.outcomes import Outcomes
@@ -67,7 +67,7 @@ def run_row(record: Record, labels: RunLabels, without_law: RunLabels | None) ->
 def _of_kind(spec: RunSpec, labels: RunLabels) -> dict[str, Any]:
     return {
         "method_version": spec.method.version,
-        "settings": ", ".join(f"{key}={brief(value)}" for key, value in sorted(spec.method.settings.items())),
+        "settings": settings_in_words(spec.method.settings),
         "dataset": spec.dataset.name,
         "dataset_label": labels.dataset,
         "dataset_version": spec.dataset.version,

@@ -12,6 +12,7 @@ from markupsafe import Markup
 import augbench
 from augbench.bench.errors import UserError
 from augbench.bench.files import make_folder, write_text
+from augbench.bench.plain_text import safe_in_page
 from augbench.bench.run_folder import RunState
 from augbench.results.findings import findings
 from augbench.results.frame import Runs
@@ -83,7 +84,10 @@ def report_page(runs: Runs, title: str = TITLE) -> str:
     style = _joined("css", STYLES) + colour_styles(look["colour"] for look in looks)
     script = f'"use strict";\n(() => {{\n{_joined("js", SCRIPTS)}}})();\n'
     environment = Environment(
-        loader=PackageLoader("augbench.results.report"), undefined=StrictUndefined, autoescape=True
+        loader=PackageLoader("augbench.results.report"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        finalize=safe_in_page,
     )
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False, "separators": (",", ":")}

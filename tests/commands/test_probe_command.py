@@ -159,6 +159,7 @@ def one_paragraph(outcome: tuple[int, str, str]) -> str:
         (("--values", "0,10,ten"), "--values '0,10,ten' cannot be read: 'ten' is no number"),
         (("--values", "0:90"), "'0:90' is no number and no range"),
         (("--values", ""), "Nothing is given after --values"),
+        (("--values", " "), "cannot be read"),
         (("--values", "snan"), "sNaN is out of range for rotation"),
         (("--values", "0:1e400:1"), "1E+400 is out of range for rotation. Give degrees from -360 to 360"),
         (("--values", "0:90:nan"), "does not rise"),

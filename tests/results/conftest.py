@@ -1,5 +1,6 @@
 """Run folders made by hand, with numbers that can be checked in the head."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from augbench.bench import run_folder
 from augbench.bench.files import atomic_write, write_json
 from augbench.bench.placement import Placement
 from augbench.bench.protocol import Budget, Protocol
@@ -158,6 +160,12 @@ def _by_draws(accuracy: Mapping[int, float] | float) -> dict[str, Any]:
 def _metrics(accuracy: float) -> dict[str, dict[str, Any]]:
     values = {"accuracy": accuracy, "nll": 0.25, "brier": 0.125, "ece": 0.0625, "ece_equal_mass": 0.05}
     return {name: {"mean": value, "sd": None, "values": [value]} for name, value in values.items()}
+
+
+@pytest.fixture
+def any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let records have any names, on whose being harmless no format may rely."""
+    monkeypatch.setattr(run_folder, "NAME_PATTERN", re.compile(".*", re.DOTALL))
 
 
 @pytest.fixture(scope="session")

@@ -182,6 +182,7 @@ def test_one_run(tmp_path: Path, write_run: WriteRun) -> None:
             assert "n = 1 seed" in text(figure)
 
 
+@pytest.mark.usefixtures("any_name")
 def test_hostile_names_are_text(tmp_path: Path, write_run: WriteRun) -> None:
     options = {"option": HOSTILE}
     write_run(HOSTILE, options=options, accuracy={0: 0.9, 4: 0.91}, drawn=DRAWN, learned=[FOUND])

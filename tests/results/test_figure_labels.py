@@ -224,6 +224,7 @@ def test_a_word_that_is_too_wide_breaks_after_its_hyphens() -> None:
     assert wrap_text("x of-a-long-name/of-a-number", room, 7) == "x\nof-a-long-name/\nof-a-number"
 
 
+@pytest.mark.usefixtures("any_name")
 def test_letters_that_the_font_lacks_are_drawn_without_a_word(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("Größe_学习 🎲")
     assert write_figures(load_runs(tmp_path), tmp_path / "figures", formats=["png"])

@@ -10,7 +10,7 @@ import pytest
 from augbench.bench.errors import UserError
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
-from augbench.bench.spec import brief
+from augbench.bench.spec import settings_in_words
 from augbench.results.figures.learned import learned_numbers
 from augbench.results.frame import load_runs
 from augbench.results.tables.cells import by_comparison, score_cells
@@ -165,7 +165,7 @@ def test_a_given_policy_is_told_from_a_search_by_nothing_else(tmp_path: Path, wr
     for settings in (searching, searching | {"draws": 7}, searching | {"policy": first}):
         write_run("fast-aa", settings=settings)
     labels = list(load_runs(tmp_path).runs["label"])
-    given = f"fast-aa (policy={brief(first)})"
+    given = f"fast-aa ({settings_in_words({'policy': first})})"
     assert labels == sorted([given, "fast-aa (draws=5, policy=None)", "fast-aa (draws=7, policy=None)"])
     write_run("fast-aa", settings=searching | {"policy": second})
     write_run("fast-aa", settings=searching | {"policy": second, "draws": 7})

@@ -131,6 +131,7 @@ def test_only_single_epochs_have_no_ranks(write_run: WriteRun, tmp_path: Path) -
     assert not has_ranks(load_runs(tmp_path))
 
 
+@pytest.mark.usefixtures("any_name")
 def test_any_name_is_text_and_long_ones_are_broken(write_run: WriteRun, tmp_path: Path) -> None:
     write_all(write_run)
     name = "<script>$%&_ of-a-very-long-name-that-has-no-room"

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from augbench.bench.law import COORDINATES
 from augbench.bench.run_folder import RunFolder, RunState
+from augbench.results.csv_text import csv_text
 from augbench.results.frame import Runs, load_runs
 from augbench.results.published import COLUMNS
 from augbench.results.tables import all_tables
@@ -20,6 +21,7 @@ from augbench.results.tables.formats import to_csv, to_html, to_latex, to_markdo
 from augbench.results.tables.table import Table
 
 WriteRun = Callable[..., RunFolder]
+CommandLine = Callable[..., tuple[int, str, str]]
 NASTY = r"<script>$%&_#{}~^\[*|`α中é<b>"
 DOCUMENT = r"""\documentclass{article}
 \usepackage{booktabs}
@@ -40,7 +42,7 @@ def pdflatex() -> str:
 
 
 @pytest.fixture
-def runs(tmp_path: Path, write_run: WriteRun) -> Runs:
+def runs(tmp_path: Path, write_run: WriteRun, any_name: None) -> Runs:
     """Runs that there is every table for."""
     for seed in (0, 1, 2):
         for method in ("none", "augerino-pb", "scale-norm", "scale", NASTY):
@@ -148,6 +150,59 @@ def test_markdown_and_csv_keep_their_shape(tables: list[Table], tmp_path: Path) 
         frame = pd.read_csv(tmp_path / "table.csv", keep_default_na=False)
         assert len(frame) or table.name == "recovery", "the file has the other table of recovery.md"
         assert "n" in frame or "seeds" in frame
+
+
+@pytest.mark.parametrize("form", ["folder", "runs.parquet", "runs.tar.gz"])
+def test_nothing_of_a_record_steers_a_terminal_or_a_spreadsheet(
+    form: str, tmp_path: Path, write_run: WriteRun, augbench: CommandLine
+) -> None:
+    steering, formula = "\x1b]0;new title\x07\x9b", '=HYPERLINK("http://evil")'
+    for seed, note in ((0, steering), (1, formula)):
+        write_run(
+            "none",
+            root=tmp_path / "folder",
+            seed=seed,
+            settings={steering: note},
+            options={steering: note},
+            device=f"{formula}{steering}",
+            gpu=False,
+            environment={"host": steering, "plugins": [{"path": steering}], "command": steering},
+            learned=[{f"range/{steering}": 1.0}],
+        )
+    write_run("scale", root=tmp_path / "folder", state=RunState.FAILED, status={"reason": steering, "cause": steering})
+    source = tmp_path / form
+    if form != "folder":
+        assert augbench("archive", "--from", tmp_path / "folder", "--out", source)[0] == 0
+    made = [augbench("tables", "--from", source, "--out", tmp_path / "to"), augbench("tables", "--from", source)]
+    made.append(augbench("report", "--from", source, "--out", tmp_path / "to" / "page.html"))
+    assert [code for code, _, _ in made] == [0, 0, 0]
+    texts = [path.read_text() for path in (tmp_path / "to").iterdir()] + [said for one in made for said in one[1:]]
+    assert len(texts) > 8
+    for text in texts:
+        assert not set(text) & set("\x1b\x07\x9b"), text
+    assert r"\\x1b" in (tmp_path / "to" / "comparison.md").read_text()
+    frame = pd.read_csv(tmp_path / "to" / "comparison.csv")
+    assert frame["device"].str.startswith("'=HYPERLINK").all()
+
+
+def test_names_that_cannot_be_registered_are_none_of_a_run(
+    tmp_path: Path, write_run: WriteRun, augbench: CommandLine
+) -> None:
+    write_run("none", root=tmp_path / "runs")
+    write_run('=HYPERLINK("x")', root=tmp_path / "runs")
+    code, _, errors = augbench("tables", "--from", tmp_path / "runs")
+    assert code == 2
+    assert """'=HYPERLINK("x")' is no name that can be registered""" in errors
+    code, text, errors = augbench("tables", "--from", tmp_path / "runs", "--skip-damaged")
+    assert code == 0
+    assert "1 damaged run folder is left out" in text
+
+
+def test_texts_that_a_spreadsheet_would_compute_begin_with_an_apostrophe() -> None:
+    frame = pd.DataFrame({"=text": ["=1+1", "+1", "-1", "@a", " =1", "a=1", "−1", None, 2], "number": range(-4, 5)})
+    texts = [line.rpartition(",")[0] for line in csv_text(frame).splitlines()]
+    assert texts == ["'=text", "'=1+1", "'+1", "'-1", "'@a", "' =1", "a=1", "−1", "", "2"]
+    assert csv_text(frame).splitlines()[1].endswith(",-4")
 
 
 def test_every_table_fits_into_a_terminal(tables: list[Table]) -> None:

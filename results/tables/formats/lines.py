@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from augbench.results.csv_text import csv_text
 from augbench.results.tables.table import Table
 
 CSV_COLUMNS = (
@@ -17,7 +18,7 @@ def to_csv(table: Table) -> str:
     for one seed.
     """
     frame = _lines(table) if table.data is None else table.data
-    return frame.to_csv(index=False, lineterminator="\n")
+    return csv_text(frame)
 
 
 def _lines(table: Table) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from augbench.bench.plain_text import safe
 from augbench.results.tables.table import Cell, Table
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
@@ -12,7 +13,7 @@ _ENTITIES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\n"): "
 
 def escape_markdown(text: str) -> str:
     """Make any text a plain one in a cell of a Markdown table: no mark-up, no HTML, no end of the cell or line."""
-    return _LIST.sub(r"\1\3\\\2\4", _SPECIAL.sub(r"\\\1", text.translate(_ENTITIES)))
+    return _LIST.sub(r"\1\3\\\2\4", _SPECIAL.sub(r"\\\1", safe(text).translate(_ENTITIES)))
 
 
 def to_markdown(table: Table) -> str:

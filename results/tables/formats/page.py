@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from augbench.bench.plain_text import safe_in_page
 from augbench.results.tables.table import Table
 
 
@@ -16,6 +17,7 @@ def to_html(tables: Sequence[Table]) -> str:
     environment = Environment(
         loader=PackageLoader("augbench.results.tables.formats", "."),
         autoescape=True,
+        finalize=safe_in_page,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -6,6 +6,7 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from augbench.bench.plain_text import safe
 from augbench.results.tables.formats.blocks import cut
 from augbench.results.tables.table import Column, Row, Table
 
@@ -49,8 +50,8 @@ def _blocks(table: Table, *, complete: bool) -> list[list[int]]:
 
 
 def _plain(text: str, style: str = "") -> Text:
-    """Make any text a plain one: what could steer the terminal is replaced."""
-    return Text("".join(c if c.isprintable() or c == "\n" else "�" for c in text), style=style)
+    """Make any text a plain one: what could steer the terminal is shown."""
+    return Text(safe(text), style=style)
 
 
 def _seeds(rows: Sequence[Row]) -> str:
