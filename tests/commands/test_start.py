@@ -97,7 +97,7 @@ def test_the_first_thing_that_one_types_imports_no_command(imported_by: Imported
     assert codes == [0]
     assert not modules & (HEAVY | {"pydantic", "jinja2", "importlib.metadata"})
     ours = {name.rpartition(".")[2] for name in modules if name.startswith("augbench.bench.commands.")}
-    assert ours == {"interrupts", "main", "plain", "streams"}
+    assert ours == {"interrupts", "main", "streams"}
 
 
 def test_help_of_a_command_needs_no_library_that_computes(imported_by: ImportedBy) -> None:
