@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from augbench.results.frame import Runs, load_runs
 from augbench.results.published import COLUMNS
 from augbench.results.tables import all_tables
 from augbench.results.tables.formats import to_csv, to_html, to_latex, to_markdown, to_rich
+from augbench.results.tables.formats.latex_text import NEEDS_T1, escape_latex
 from augbench.results.tables.table import Table
 
 WriteRun = Callable[..., RunFolder]
@@ -76,16 +78,34 @@ def tables(runs: Runs, tmp_path: Path) -> list[Table]:
     return [table for of_file in found.values() for table in of_file]
 
 
-def test_latex_compiles(tables: list[Table], pdflatex: str, tmp_path: Path) -> None:
-    document = DOCUMENT % "\n\\clearpage\n".join(map(to_latex, tables))
-    (tmp_path / "tables.tex").write_text(document, encoding="utf-8")
+def compiled(document: str, pdflatex: str, folder: Path) -> str:
+    """Compile a document in which nothing is wrong; returns the log."""
+    (folder / "tables.tex").write_text(document, encoding="utf-8")
     command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "tables.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=600, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=600, check=False)
     log = done.stdout.decode("utf-8", "replace")
     assert done.returncode == 0, log[-3000:]
-    assert f"Output written on tables.pdf ({len(tables)} pages" in log.replace("\n", "")
     assert "Overfull" not in log
     assert "Missing character" not in log
+    return log
+
+
+def test_latex_compiles(tables: list[Table], pdflatex: str, tmp_path: Path) -> None:
+    log = compiled(DOCUMENT % "\n\\clearpage\n".join(map(to_latex, tables)), pdflatex, tmp_path)
+    assert f"Output written on tables.pdf ({len(tables)} pages" in log.replace("\n", "")
+
+
+@pytest.mark.parametrize("encoding", ["OT1", "T1"])
+def test_letters_and_signs_can_be_set(encoding: str, pdflatex: str, tmp_path: Path) -> None:
+    characters = map(chr, (*range(0x20, 0x250), *range(0x370, 0x400), *range(0x2000, 0x2330)))
+    words = [escape_latex(one) for one in characters if encoding == "T1" or one not in NEEDS_T1]
+    shown = rf"\usepackage[{encoding}]{{fontenc}}\begin{{document}}\raggedright"
+    compiled(DOCUMENT.replace(r"\begin{document}", shown) % "\n".join(words), pdflatex, tmp_path)
+
+
+def test_a_table_says_what_its_letters_need(tables: list[Table]) -> None:
+    assert "fontenc" not in to_latex(tables[0])
+    assert r"\usepackage[T1]{fontenc}" in to_latex(replace(tables[0], title="Þórr"))
 
 
 class Page(HTMLParser):

@@ -191,9 +191,18 @@ def test_nothing_begins_a_list_in_markdown(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("αω", r"$\alpha$$\omega$"), ("é", "é"), ("ð中\x1b", "U+00F0U+4E2DU+001B"), ("*", "{*}")],
+    [
+        ("αω", r"$\alpha$$\omega$"),
+        ("Straße, Ørsted, Æsop, ð", "Straße, Ørsted, Æsop, ð"),
+        ("e\u0301", "é"),
+        ("“a–b” ≤ 5 €", r"``a--b'' $\leq$ 5 \texteuro{}"),
+        ("--from ``x''", "-{}-from `{}`x'{}'"),
+        ("Nguyễn, ﬁt, ℝ, ＃", r"Nguyen, fit, R, \#"),
+        ("中\x1b", "U+4E2DU+001B"),
+        ("*", "{*}"),
+    ],
 )
-def test_latex_says_what_its_fonts_lack(text: str, expected: str) -> None:
+def test_latex_gets_letters_and_commands_and_says_what_its_fonts_lack(text: str, expected: str) -> None:
     assert escape_latex(text) == expected
 
 

@@ -1,13 +1,13 @@
 r"""A table in LaTeX, for the packages booktabs and graphicx."""
 
 import textwrap
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from augbench.results.tables.formats.blocks import cut
+from augbench.results.tables.formats.latex_text import NEEDS_T1, escape_latex
 from augbench.results.tables.table import Cell, Row, Table
 
 WIDTH = 145  # characters that can still be read when they are shrunk to the width of a page
@@ -15,53 +15,6 @@ NARROWEST = 11  # characters that a heading is folded to, at least
 GAP = 2  # characters between columns
 HEIGHT = 55  # lines on a page
 NOTE_WIDTH = 130  # characters in a line of the notes
-
-_SPECIAL = str.maketrans(
-    {
-        **{character: f"\\{character}" for character in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "[": "{[}",  # an optional argument where it follows \\
-        "*": "{*}",  # and this a part of it
-        "]": "{]}",
-        "±": r"$\pm$",
-        "×": r"$\times$",
-        "·": r"$\cdot$",
-        "−": "$-$",
-        "–": "--",
-        "…": r"\dots{}",
-        "°": r"$^\circ$",
-        "½": r"$\frac{1}{2}$",
-        "¹": "$^1$",
-        "\n": " ",
-        "\r": " ",
-        "\t": " ",
-    }
-)
-_NAMES = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu "
-    "nu xi pi rho sigma tau upsilon phi chi psi omega"
-)
-_GREEK = {letter: f"$\\{name}$" for letter, name in zip("αβγδεζηθικλμνξπρστυφχψω", _NAMES.split(), strict=True)}
-_ACCENTS = ("\u0300", "\u0301", "\u0302", "\u0303", "\u0308", "\u030a", "\u030c", "\u0327")
-
-
-def escape_latex(text: str) -> str:
-    """Make any text a plain one in LaTeX; what its usual fonts lack is written as its number, such as U+4E2D."""
-    return "".join(map(_known, text.translate(_SPECIAL)))
-
-
-def _known(character: str) -> str:
-    if character in _GREEK:
-        return _GREEK[character]
-    parts = unicodedata.normalize("NFD", character)
-    if " " <= parts[0] <= "~" and all(mark in _ACCENTS for mark in parts[1:]):
-        return character
-    return f"U+{ord(character):04X}"
 
 
 def to_latex(table: Table) -> str:
@@ -104,9 +57,17 @@ def _environment(table: Table, number: int, blocks: Sequence[str], notes: str, p
     label = rf"\label{{tab:{table.name}}}"
     head = [start, label] if number == 1 else [r"\addtocounter{table}{-1}", start]
     tail = [_NOTES.format(notes=notes)] if number == pages else []
-    needs = [r"% needs \usepackage{booktabs} and \usepackage{graphicx}"] if number == 1 else []
     body = "\n\\par\\medskip\n".join([*blocks, *tail])
-    return "\n".join([*needs, r"\begin{table*}", r"\centering", *head, r"\par\smallskip", body, r"\end{table*}", ""])
+    lines = [r"\begin{table*}", r"\centering", *head, r"\par\smallskip", body, r"\end{table*}", ""]
+    return "\n".join([*(_needs(lines) if number == 1 else []), *lines])
+
+
+def _needs(lines: Sequence[str]) -> list[str]:
+    """Say what the document has to load."""
+    packages = [r"% needs \usepackage{booktabs} and \usepackage{graphicx}"]
+    if not set(NEEDS_T1).isdisjoint("".join(lines)):
+        packages.append(r"% needs \usepackage[T1]{fontenc} for some of its letters")
+    return packages
 
 
 def _blocks(table: Table) -> list[list[int]]:
