@@ -18,6 +18,7 @@ from augbench.bench.law import PlantedLaw
 from augbench.bench.run_folder import RunState
 from augbench.bench.spec import RunSpec
 from augbench.results.records import rows
+from augbench.results.records.anonymous import Anonymiser
 from augbench.results.records.cache import OutcomesCache
 from augbench.results.records.collecting import Collected, collect
 from augbench.results.records.labels import RunLabels, label_runs, method_rank
@@ -279,7 +280,13 @@ class Runs:
         return found
 
 
-def load_runs(sources: Path | str | Sequence[Path | str], *, skip_damaged: bool = False, cache: bool = True) -> Runs:
+def load_runs(
+    sources: Path | str | Sequence[Path | str],
+    *,
+    skip_damaged: bool = False,
+    cache: bool = True,
+    anonymiser: Anonymiser | None = None,
+) -> Runs:
     """Read every run of one or several sources.
 
     Args:
@@ -287,6 +294,7 @@ def load_runs(sources: Path | str | Sequence[Path | str], *, skip_damaged: bool 
             campaigns that `augbench archive` wrote, which end in .tar.gz and .parquet.
         skip_damaged: Leave damaged folders out and list them in `Runs.problems`.
         cache: Keep in the output folder what takes long to read, where it can be written to.
+        anonymiser: Takes out what says who executed the runs, where and from which folders.
 
     Raises:
         DamagedError: If a folder is damaged or holds the same run as another one of the same source, unless
@@ -297,7 +305,7 @@ def load_runs(sources: Path | str | Sequence[Path | str], *, skip_damaged: bool 
     if not given:
         raise UserError("There is nothing to read runs from. Give an output folder, or a file with runs.")
     with _no_garbage():
-        collected = collect(given, skip_damaged=skip_damaged, cache=cache)
+        collected = collect(given, skip_damaged=skip_damaged, cache=cache, anonymiser=anonymiser)
         if collected.trials and not collected.records:
             raise UserError(_only_trials(given))
         return _runs(given, collected)

@@ -20,18 +20,30 @@ def archive(
             "small table of all runs, from which every table and figure can be made."
         ),
     ],
+    anonymous: Annotated[
+        bool,
+        typer.Option(
+            "--anonymous",
+            help="Leave out what says who executed the runs, where and from which folders: names of machines, paths, "
+            "commands' own words, reasons of failures, logs.",
+        ),
+    ] = False,
     skip_damaged: SkipDamaged = False,
 ) -> None:
     """Pack runs into one file that `--from` of other commands reads."""
     with ended_by_ctrl_c():
+        from augbench.results.records.anonymous import Anonymiser
         from augbench.results.records.packing import pack
         from augbench.results.records.problems import left_out
         from augbench.results.wording import counted
 
-    count, problems = pack(sources, out, skip_damaged=skip_damaged)
+    anonymiser = Anonymiser() if anonymous else None
+    count, problems = pack(sources, out, skip_damaged=skip_damaged, anonymiser=anonymiser)
     for problem in problems:
         if problem.kind == "damaged":
             typer.echo(f"Left out: {safe(problem.text)}", err=True)
     for sentence in left_out(problems):
         typer.echo(f"Note: {safe(sentence)}", err=True)
+    for setting in sorted(anonymiser.remaining) if anonymiser else ():
+        typer.echo(f"Note: part of what a run is, and so not left out: {safe(setting)}.", err=True)
     typer.echo(f"{out}: {counted(count, 'run')}, {out.stat().st_size / 1e6:.1f} MB")

@@ -35,12 +35,13 @@ SHARE_OF_FREE_SPACE = 0.9
 UNREADABLE = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError)
 
 
-def write_archive(records: list[Record], path: Path) -> None:
+def write_archive(records: list[Record], path: Path, *, anonymous: bool = False) -> None:
     """Pack run folders, atomically; the same folders give the same bytes.
 
     Args:
         records: The runs; each must have a folder.
         path: The file; its folder must exist.
+        anonymous: Leave the logs out, in which anything may stand.
 
     Raises:
         DamagedError: If a file of a run cannot be read.
@@ -56,7 +57,7 @@ def write_archive(records: list[Record], path: Path) -> None:
                         f"{record.stored.place} cannot be packed as .tar.gz, since a .parquet file has no predictions. "
                         "Give a file that ends in .parquet with --out, or the run folders with --from."
                     )
-                for name in FILES:
+                for name in FILES[:-1] if anonymous else FILES:
                     content = _content(record, folder.path / name)
                     if content is not None:
                         _add(archive, f"runs/{record.name}/{name}", content)
@@ -68,7 +69,10 @@ def _manifest(records: list[Record]) -> bytes:
 
 
 def _content(record: Record, path: Path) -> bytes | None:
-    """Read a file of a run; None where there is none, or by now none any more."""
+    """Get a file of a run, texts as they were read; None where there is none, or by now none any more."""
+    if path.name in TEXTS.values():
+        name = next(name for name, file in TEXTS.items() if file == path.name)
+        return getattr(record.stored, name) or None
     try:
         return path.read_bytes()
     except FileNotFoundError:

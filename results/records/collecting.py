@@ -2,13 +2,14 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from augbench.bench.errors import UserError
 from augbench.bench.examples import read_examples
 from augbench.bench.run_folder import DamagedError, RunState
+from augbench.results.records.anonymous import Anonymiser
 from augbench.results.records.archives import Archive
 from augbench.results.records.cache import OutcomesCache
 from augbench.results.records.campaign import Campaign
@@ -38,13 +39,16 @@ class Collected:
     caches: dict[str, OutcomesCache] = field(default_factory=dict)
 
 
-def collect(sources: Sequence[Path], *, skip_damaged: bool, cache: bool) -> Collected:
+def collect(
+    sources: Sequence[Path], *, skip_damaged: bool, cache: bool, anonymiser: Anonymiser | None = None
+) -> Collected:
     """Read every run of some sources.
 
     Args:
         sources: Output folders, archives and campaigns.
         skip_damaged: Leave damaged folders out.
         cache: Keep what takes long to read in output folders.
+        anonymiser: Takes out what says who executed the runs, where and from which folders.
 
     Raises:
         DamagedError: If a folder is damaged or holds the same run as another one of the same source, unless
@@ -57,7 +61,8 @@ def collect(sources: Sequence[Path], *, skip_damaged: bool, cache: bool) -> Coll
         _check_presence(source)
         collected.caches[str(source)] = OutcomesCache(_output_folder(source) if cache and source.is_dir() else None)
         stored = _stored_runs(source, skip_damaged=skip_damaged)
-        for one in _records(reader, stored, collected.caches[str(source)], skip_damaged=skip_damaged):
+        read = reader.read if anonymiser is None else lambda one: reader.read(anonymiser.stored(one))
+        for one in _records(read, stored, collected.caches[str(source)], skip_damaged=skip_damaged):
             if isinstance(one, Problem):
                 collected.problems.append(one)
             elif (other := found.get(one.same)) is not None:
@@ -109,17 +114,21 @@ def _trial(record: Record) -> Problem:
 
 
 def _records(
-    reader: RecordReader, stored: Iterable[Stored | Problem], cache: OutcomesCache, *, skip_damaged: bool
+    read: Callable[[Stored], Record],
+    stored: Iterable[Stored | Problem],
+    cache: OutcomesCache,
+    *,
+    skip_damaged: bool,
 ) -> Iterator[Record | Problem]:
     for one in stored:
         if isinstance(one, Problem):
             yield one
             continue
         if not skip_damaged:
-            yield reader.read(one)
+            yield read(one)
             continue
         try:
-            record = reader.read(one)
+            record = read(one)
             _look_inside(record, cache)
         except DamagedError as error:
             yield Problem("damaged", str(error), one.name)

@@ -1,11 +1,13 @@
 """Packing runs for sharing: run folders without networks as .tar.gz, or what figures and tables need as .parquet."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from augbench.bench.errors import UserError
 from augbench.bench.files import make_folder
 from augbench.results.frame import load_runs
+from augbench.results.records.anonymous import Anonymiser, anonymous_problem
 from augbench.results.records.archives import write_archive
 from augbench.results.records.campaign import write_campaign
 from augbench.results.records.collecting import collect
@@ -13,7 +15,9 @@ from augbench.results.records.problems import Problem
 from augbench.results.records.record import Record
 
 
-def pack(sources: Sequence[Path], out: Path, *, skip_damaged: bool = False) -> tuple[int, tuple[Problem, ...]]:
+def pack(
+    sources: Sequence[Path], out: Path, *, skip_damaged: bool = False, anonymiser: Anonymiser | None = None
+) -> tuple[int, tuple[Problem, ...]]:
     """Pack every run of some sources into one file; the same runs give the same bytes.
 
     Args:
@@ -22,6 +26,7 @@ def pack(sources: Sequence[Path], out: Path, *, skip_damaged: bool = False) -> t
             checkpoint and network, trials of a tuning included; NAME.parquet a row for each run that is evaluated on
             test images, with what became of each test image, but neither probabilities nor example images.
         skip_damaged: Leave damaged folders out.
+        anonymiser: Takes out what says who executed the runs, where and from which folders; None to keep it.
 
     Returns:
         How many runs are in it, and what was left out.
@@ -40,16 +45,17 @@ def pack(sources: Sequence[Path], out: Path, *, skip_damaged: bool = False) -> t
     if out.is_dir():
         raise UserError(f"{out} is a folder. Give the name of a file that is not there yet.")
     if name.endswith(".parquet"):
-        runs = load_runs(sources, skip_damaged=skip_damaged)
+        runs = load_runs(sources, skip_damaged=skip_damaged, cache=anonymiser is None, anonymiser=anonymiser)
         _check_any(runs.records, sources)
         make_folder(out.absolute().parent)
-        write_campaign(runs, out)
+        shown = runs.problems if anonymiser is None else tuple(map(anonymous_problem, runs.problems))
+        write_campaign(replace(runs, problems=shown), out)
         return len(runs.records), runs.problems
-    collected = collect(sources, skip_damaged=skip_damaged, cache=False)
+    collected = collect(sources, skip_damaged=skip_damaged, cache=False, anonymiser=anonymiser)
     everything = [*collected.records, *collected.trials]
     _check_any(everything, sources)
     make_folder(out.absolute().parent)
-    write_archive(everything, out)
+    write_archive(everything, out, anonymous=anonymiser is not None)
     return len(everything), tuple(one for one in collected.problems if one.kind != "trial of a tuning")
 
 

@@ -1,6 +1,5 @@
 """What one run folder says, checked and typed."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +18,7 @@ from pydantic import (
 )
 
 from augbench.bench.causes import Cause
-from augbench.bench.plain_text import safe, safe_inside
+from augbench.bench.plain_text import safe, safe_json
 from augbench.bench.run_folder import DamagedError, RunState
 from augbench.bench.run_states import recorded
 from augbench.bench.spec import Component, RunSpec, canonical_json
@@ -32,9 +31,6 @@ from augbench.results.records.stored import ADVICE, Stored
 _SPEC = re.compile(
     rb'\{\s*"identity":\s*"([0-9a-f]{64})",\s*"spec":\s*(\{.*)"seed":\s*(\d{1,18})\s*\}\s*\}\s*', re.DOTALL
 )
-
-NO_PLAIN_TEXT = re.compile(rb"\\[ubf]|[\x7f-\xff]")
-"""What there is in JSON with other characters than those of plain English text."""
 
 
 class _Stored(BaseModel):
@@ -312,7 +308,7 @@ class Record:
         Raises:
             DamagedError: If a line is no JSON or has wrong fields.
         """
-        text = _safe_texts(b"[" + b",".join(self.stored.metrics.splitlines()) + b"]")
+        text = safe_json(b"[" + b",".join(self.stored.metrics.splitlines()) + b"]")
         try:
             return TypeAdapter(tuple[Epoch, ...]).validate_json(text)
         except ValidationError as error:
@@ -368,19 +364,9 @@ class RecordReader:
 
 def _parsed(model: type[M], stored: Stored, name: str, text: bytes) -> M:
     try:
-        return model.model_validate_json(_safe_texts(text))
+        return model.model_validate_json(safe_json(text))
     except ValidationError as error:
         raise _wrong(stored, name, error) from None
-
-
-def _safe_texts(content: bytes) -> bytes:
-    """Replace in JSON what a terminal, a table or a page would not take for text: records may be anybody's."""
-    if not NO_PLAIN_TEXT.search(content):
-        return content
-    try:
-        return json.dumps(safe_inside(json.loads(content))).encode()
-    except (ValueError, RecursionError):
-        return content  # which is no JSON to whoever reads it, too
 
 
 def _wrong(stored: Stored, name: str, error: ValidationError) -> DamagedError:
@@ -414,7 +400,7 @@ def _tuning(stored: Stored) -> TuningCost | None:
     if not stored.tuning:
         return None
     try:
-        return StoredTuning.model_validate_json(_safe_texts(stored.tuning))
+        return StoredTuning.model_validate_json(safe_json(stored.tuning))
     except ValidationError:
         raise DamagedError(
             f"tuning.json is damaged in {stored.place}. Delete it and run the suite of `augbench tune` again, which "
