@@ -204,5 +204,6 @@ def _cancel_the_others(submission: "Submission") -> None:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+    encoding = sys.stdout.encoding or "utf-8"  # of a node, which may lack letters that a message quotes
+    sys.stdout.write(f"{text}\n".encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()

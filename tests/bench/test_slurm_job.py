@@ -1,6 +1,7 @@
 """What a job of Slurm does with its run, without a Slurm."""
 
 from collections.abc import Callable, Sequence
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from augbench.bench.code_state import fingerprint
 from augbench.bench.environment import COMMAND_VARIABLE
 from augbench.bench.plugins import PLUGINS_VARIABLE
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.slurm_jobs import client
+from augbench.bench.slurm_jobs import client, job
 from augbench.bench.slurm_jobs.job import execute_job
 from augbench.bench.spec import RunSpec
 from augbench.bench.stopping import StopSignal
@@ -91,3 +92,10 @@ def test_a_job_queues_itself_again_only_where_slurm_does_not(
     with pytest.raises(SystemExit):
         execute_job(submission.folder, 0, stop)
     assert ("scontrol" in asked) is again
+
+
+def test_a_node_without_letters_gets_messages_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = BytesIO()
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(log, "ascii"))
+    job._say("Error: no file ‘é’ …")
+    assert log.getvalue() == b"Error: no file ??? ?\n"
