@@ -52,8 +52,9 @@ class MyDigits(DatasetSource):
 
     def load(self, options, root):
         digits = Mnist5k().load(Mnist5k.options_type(size=14), root)
-        first = torch.arange(100)
-        return replace(digits, train=digits.train.subset(first), test=digits.test.subset(first))
+        train = digits.train.subset(torch.arange(0, 4000, 40))
+        test = digits.test.subset(torch.arange(0, 1000, 10))
+        return replace(digits, train=train, test=test, upright_test=None)
 
 @register("my-network")
 class MyNetwork(NetworkSource):
