@@ -241,7 +241,8 @@ class Trainer:
         objective = losses.mean() if regulariser is None else losses.mean() + regulariser
         objective.backward()
         self.method.after_backward(losses.detach(), copies)
-        set_learning_rate(self.optimizer, self.spec.budget.learning_rate_at(self.step, self.total_steps))
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.spec.budget.learning_rate_at(self.step, self.total_steps)
         self.optimizer.step()
         self.cost.image_passes["training"] += len(copies.images)
         self.sums.loss += losses.detach().mean(0).sum()
@@ -390,12 +391,6 @@ def network_optimizer(network: nn.Module, budget: Budget) -> torch.optim.Optimiz
         weight_decay=budget.weight_decay,
         fused=fused,
     )
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of every parameter group."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
 
 
 def new_sums(device: torch.device) -> EpochSums:

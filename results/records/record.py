@@ -21,7 +21,7 @@ from augbench.bench.causes import Cause
 from augbench.bench.plain_text import safe, safe_json
 from augbench.bench.run_folder import DamagedError, RunState
 from augbench.bench.run_states import recorded
-from augbench.bench.spec import Component, RunSpec, canonical_json
+from augbench.bench.spec import RunSpec, canonical_json
 from augbench.bench.tuning.cost import TuningCost
 from augbench.results.records.labels import same_run_key
 from augbench.results.records.outcomes import Outcomes, read_outcomes
@@ -64,8 +64,7 @@ class Probe(_Stored):
     """Accuracy in [0, 1] on the test images turned by each angle, in degrees; both (A,).
 
     Attributes:
-        pixels: Side of the images when they were turned, in pixels; None of versions that turned them last of all, also
-            where the data set had shrunk them.
+        pixels: Side of the images when they were turned; None of versions that turned them last, shrunk or not.
     """
 
     degrees: tuple[float, ...]
@@ -248,19 +247,17 @@ class Record:
 
     @property
     def probe(self) -> Probe:
-        """Its rotation probe; empty if it has no result, or one of images that had been shrunk and were turned then.
-
-        Such a turn blurs what turned images of the data set do not blur, so that the accuracies are too low.
-        """
-        if self.result is None or self.has_blurred_probe:
-            return Probe(degrees=(), accuracy=())
-        return self.result.rotation_probe
+        """Its rotation probe; empty if it has no result or a blurred one, whose accuracies are too low."""
+        return (
+            self.result.rotation_probe if self.result and not self.has_blurred_probe else Probe(degrees=(), accuracy=())
+        )
 
     @property
     def has_blurred_probe(self) -> bool:
         """Whether an earlier version turned its test images after the data set had shrunk them."""
-        probe = self.result.rotation_probe if self.result else None
-        return probe is not None and bool(probe.degrees) and probe.pixels is None and _shrinks(self.spec.dataset)
+        options, probe = self.spec.dataset.all_settings, self.result.rotation_probe if self.result else None
+        shrinks = options.get("shrink", 1) != 1 or options.get("size", 28) == 14
+        return shrinks and probe is not None and bool(probe.degrees) and probe.pixels is None
 
     @property
     def same(self) -> tuple[str, int]:
@@ -313,12 +310,6 @@ class Record:
             return TypeAdapter(tuple[Epoch, ...]).validate_json(text)
         except ValidationError as error:
             raise _wrong(self.stored, "metrics.jsonl", error) from None
-
-
-def _shrinks(dataset: Component) -> bool:
-    """Whether a data set of a version that wrote no `pixels` shrank its images."""
-    options = dataset.all_settings
-    return options.get("shrink", 1) != 1 or options.get("size", 28) == 14
 
 
 M = TypeVar("M", bound=BaseModel)
