@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from augbench.bench.errors import check_known
 from augbench.bench.files import atomic_write, make_folder
@@ -51,6 +52,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Date": None, "Creator": None},
 }
 FORMATS = tuple(_METADATA)
+_DIGITS = 6  # of places on a page, in shares of its size
 
 
 def write_figures(
@@ -139,10 +141,27 @@ def write_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -
         The files.
     """
     make_folder(stem.absolute().parent)
-    paths = []
-    for ending in formats:
-        paths.append(stem.with_suffix(f".{ending}"))
-        with figure_style(), atomic_write(paths[-1]) as file:
-            figure.savefig(file, format=ending, metadata=_METADATA[ending])
-        figure.set_layout_engine("none")  # where things are is worked out once, which takes longest
+    paths = [stem.with_suffix(f".{ending}") for ending in formats]
+    with figure_style():
+        _place(figure)
+        for path, ending in zip(paths, formats, strict=True):
+            with atomic_write(path) as file:
+                figure.savefig(file, format=ending, metadata=_METADATA[ending])
     return paths
+
+
+def _place(figure: Figure) -> None:
+    """Work out where things are, once for all formats, since it takes longest and each would come to its own numbers.
+
+    Numbers are rounded: the last digits of matplotlib's solver differ from one process to the next.
+    """
+    engine = figure.get_layout_engine()
+    if engine is None:  # it was written before
+        return
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    for part in figure.subfigs:
+        for inside in (part, *part.subfigs):
+            inside.bbox_relative.set_points(inside.bbox_relative.get_points().round(_DIGITS))
+    for axes in figure.axes:
+        axes.set_position(Bbox(axes.get_position(original=True).get_points().round(_DIGITS)))

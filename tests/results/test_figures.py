@@ -386,6 +386,9 @@ def test_nothing_finished(tmp_path: Path, write_run: WriteRun) -> None:
 def test_one_format(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none", probe=())
     runs = load_runs(tmp_path)
-    assert {path.suffix for path in write_figures(runs, tmp_path / "out", formats=["svg"])} == {".svg"}
+    alone = write_figures(runs, tmp_path / "out", formats=["svg"])
+    assert {path.suffix for path in alone} == {".svg"}
+    write_figures(runs, tmp_path / "all")
+    assert all(path.read_bytes() == (tmp_path / "all" / path.name).read_bytes() for path in alone)
     with pytest.raises(UserError, match="jpg"):
         write_figures(runs, tmp_path / "other", formats=["jpg"])
