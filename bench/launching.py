@@ -10,11 +10,11 @@ from augbench.bench.catalogues import dataset_and_options, networks
 from augbench.bench.claim import BusyError
 from augbench.bench.dataset_checks import check_for_tuning, load_checked
 from augbench.bench.errors import UserError
-from augbench.bench.foreign import FOREIGN_ERRORS, in_words
+from augbench.bench.foreign import FOREIGN_ERRORS
 from augbench.bench.launchers.launcher import Activity, Launcher, Order, launchers
 from augbench.bench.network import build_checked
 from augbench.bench.plan import PlannedRun
-from augbench.bench.plugins import plugin_files
+from augbench.bench.plugins import explaining
 from augbench.bench.prepared import NotPreparedError, PreparedSource
 from augbench.bench.run_folder import RunState, check_output_folder, mark_output_folder
 from augbench.bench.spec import RunSpec
@@ -117,18 +117,11 @@ def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
 def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
     component = specs[0].dataset
     source, options = dataset_and_options(component.name, component.all_settings)
-    try:
+    way_on = "Correct its `load`, then give the same command again; nothing was started."
+    with explaining(f"The data set {component.label!r} cannot be loaded", way_on):
         source.check(options, root)
         # what is made from another data set may take a minute to make; it is checked where a run makes it
         data = load_checked(*(source.base(options) or (source, options)), root)
-    except UserError:
-        raise
-    except FOREIGN_ERRORS as error:  # of a data set that is perhaps the user's own
-        reason = in_words(error, *plugin_files())
-        raise UserError(
-            f"The data set {component.label!r} cannot be loaded: {reason}. Correct its `load`, then give the same "
-            "command again; nothing was started."
-        ) from error
     if any(spec.protocol.evaluated_on == "validation" for spec in specs):
         check_for_tuning(component.name, data)
     for network in {spec.network.name: networks().get(spec.network.name) for spec in specs}.values():

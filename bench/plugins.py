@@ -136,6 +136,25 @@ def load_plugin(path: Path) -> Plugin:
     return Plugin(path, checksum, module)
 
 
+@contextmanager
+def explaining(what: str, way_on: str) -> Iterator[None]:
+    """Make one paragraph for the user of whatever code raises that may be the user's own.
+
+    Args:
+        what: What could not be done; the cause follows, with the last line of a plug-in that it came through.
+        way_on: What to do then, in a sentence.
+
+    Raises:
+        UserError: For every other exception; one of these passes as it is.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except FOREIGN_ERRORS as error:
+        raise UserError(f"{what}: {in_words(error, *plugin_files())}. {way_on}") from error
+
+
 def marked_classes(module: ModuleType) -> list[type[Any]]:
     """Classes of a module itself, not those it imports, that carry the mark of `register`."""
     members = [member for member in vars(module).values() if isinstance(member, type)]

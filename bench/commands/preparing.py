@@ -20,8 +20,7 @@ from augbench.bench.dataset import DatasetOptions, DatasetSource
 from augbench.bench.dataset_checks import UnusableDataError, load_checked
 from augbench.bench.downloads import Listener, Published, disk_errors, megabytes
 from augbench.bench.errors import UserError, to_paste
-from augbench.bench.foreign import FOREIGN_ERRORS, in_words
-from augbench.bench.plugins import plugin_files
+from augbench.bench.plugins import explaining
 from augbench.bench.prepared import FOLDER, NotPreparedError, PreparedSource
 from augbench.bench.source_files import MissingFilesError, Supply
 from augbench.bench.suite import load_suite
@@ -58,19 +57,13 @@ def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Pat
 def _prepare(sources: list[DatasetSource], supply: Supply, console: Console) -> None:
     missing: list[Published] = []
     for source in sources:
+        way_on = "Correct its `read`, then give the same command again."
         try:
-            folder = source.prepare(supply)
+            with explaining(f"The data set {source.name!r} cannot be prepared", way_on):
+                folder = source.prepare(supply)
         except MissingFilesError as error:
             missing += error.files
             continue
-        except UserError:
-            raise
-        except FOREIGN_ERRORS as error:  # of a data set that is perhaps the user's own
-            reason = in_words(error, *plugin_files())
-            raise UserError(
-                f"The data set {source.name!r} cannot be prepared: {reason}. Correct its `read`, then give the same "
-                "command again."
-            ) from error
         said = f"ready in {folder}" if folder else "nothing to prepare: it comes with a package"
         console.print(f"{source.name}: {said}", markup=False, highlight=False, soft_wrap=True)
     if missing:  # of all data sets at once, so that one goes only once to where there is a network
