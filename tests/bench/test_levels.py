@@ -172,6 +172,13 @@ def test_what_is_equal_can_be_said_beside_a_level() -> None:
     assert {(spec.budget.equal, spec.budget.copies_in_batch) for spec in suite.specs()} == {("passes", True)}
 
 
+def test_the_paper_with_equal_passes_differs_in_what_is_equal_alone() -> None:
+    equal = {"equal": "passes", "copies_in_batch": True}
+    papers = [spec for name in ("rotmnist", "cifar10", "cifar100", "svhn") for spec in specs_of(f"paper-{name}")]
+    expected = {paper.model_copy(update={"budget": paper.budget.model_copy(update=equal)}).identity for paper in papers}
+    assert {spec.identity for spec in specs_of("paper-equal-passes")} == expected
+
+
 def test_a_suite_s_own_settings_are_scaled_too() -> None:
     (_, scale) = parse_suite(SUITE, "a test").at_level(LevelName.QUICK).specs()
     assert scale.method.settings["learning_rate"] == pytest.approx(0.02)
