@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from augbench.bench.errors import CannotGoOnError, to_paste
+from augbench.bench.errors import UnfitMachineError, to_paste
 from augbench.bench.files import read_json
 
 MANIFEST = "manifest.json"
@@ -48,7 +48,7 @@ class Manifest(BaseModel):
         return sum(entry.size for entry in self.arrays.values())
 
 
-class DamagedDataError(CannotGoOnError):
+class DamagedDataError(UnfitMachineError):
     """A folder of arrays is not as it was written.
 
     Attributes:

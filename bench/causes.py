@@ -12,6 +12,7 @@ class Cause(StrEnum):
     OUT_OF_MEMORY = "out of memory"
     NOT_FINITE = "not finite"
     KILLED = "killed"
+    UNFIT_MACHINE = "unfit machine"
     TIMED_OUT = "timed out"
     CANCELLED = "cancelled"
     STOPPED_EARLY = "stopped early"

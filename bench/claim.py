@@ -81,6 +81,16 @@ class Claim:
             return False
         return (time.time() if now is None else now) - touched < STALE_SECONDS
 
+    def touch_if_in_the_future(self, now: float) -> None:
+        """Have a claim that was touched after `now`, by a clock that was put back since, grow old from now on.
+
+        Args:
+            now: Seconds since 1970 by the clock of the file system.
+        """
+        with contextlib.suppress(OSError):
+            if self.path.stat().st_mtime > now:
+                os.utime(self.path)
+
 
 def last_claim(folder: Path) -> Claim | None:
     """Read the newest claim on a run, or None."""
@@ -92,7 +102,8 @@ def last_claim(folder: Path) -> Claim | None:
         content = read_json(path)
     except ValueError:  # its owner died, or is, between making and writing it
         content = {}
-    return Claim(path, max(numbers), content.get("owner", {}), "released" in content)
+    owner = content.get("owner")
+    return Claim(path, max(numbers), owner if isinstance(owner, dict) else {}, "released" in content)
 
 
 def _names(folder: Path) -> list[str]:
@@ -203,6 +214,7 @@ def unowned(folder: Path) -> Iterator[Claim | None]:
             raise _cannot_own(folder, error) from None
         before = last_claim(folder)
         if before is not None and before.may_live(locks=locks, now=now):
+            before.touch_if_in_the_future(now)
             raise BusyError(str(folder))
         yield before
     finally:

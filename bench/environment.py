@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import augbench
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UnfitMachineError
 from augbench.bench.plugins import describe_plugins, plugin_files
 
 if TYPE_CHECKING:  # a launcher asks for no more than a command or the code, and need not wait for torch
@@ -27,7 +27,7 @@ def choose_device(name: str) -> "torch.device":
     """Resolve a device by name; `auto` is the first GPU where there is one, else the CPU.
 
     Raises:
-        UserError: If there is no such device here.
+        UnfitMachineError: If there is no such device here.
     """
     import torch
 
@@ -36,14 +36,18 @@ def choose_device(name: str) -> "torch.device":
     available = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     if name in available or (name == "cuda" and len(available) > 1):
         return torch.device(name)
-    raise UserError(f"There is no device {name!r} here. Valid choices for --device: auto, {', '.join(available)}.")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    hidden = f" (CUDA_VISIBLE_DEVICES is {visible!r})" if name.startswith("cuda") and visible is not None else ""
+    raise UnfitMachineError(
+        f"There is no device {name!r} here{hidden}. Valid choices for --device: auto, {', '.join(available)}."
+    )
 
 
 def available_devices(name: str) -> list[str]:
     """Devices to give out in turn: every GPU for `auto` where there are any, else the one that is named.
 
     Raises:
-        UserError: If there is no such device here.
+        UnfitMachineError: If there is no such device here.
     """
     import torch
 

@@ -15,6 +15,10 @@ class CannotGoOnError(UserError):
     """A run cannot go on here and now, but what is saved of it is whole and the same command can go on from it."""
 
 
+class UnfitMachineError(CannotGoOnError):
+    """This machine lacks what the run needs, such as a GPU or a data set; the run can be executed by another one."""
+
+
 class DivergedError(UserError):
     """Training produced a loss that is not a finite number."""
 

@@ -33,6 +33,7 @@ MEANING = {
     Cause.OUT_OF_MEMORY: "The run wanted more memory than its device, job or machine had left.",
     Cause.NOT_FINITE: "The loss or a learned number became infinite or not a number.",
     Cause.KILLED: "The process ended before the run did; what was saved is kept.",
+    Cause.UNFIT_MACHINE: "The machine lacked what the run needs, such as a GPU or a data set; nothing of it was lost.",
     Cause.TIMED_OUT: "The time limit was over before the run was; what was saved is kept.",
     Cause.CANCELLED: "Somebody stopped it; what was saved is kept.",
     Cause.STOPPED_EARLY: "A trial of `augbench tune` that asha stopped, since other values did better.",
@@ -47,6 +48,8 @@ WHAT_HELPS = {
     Cause.NOT_FINITE: "Lower the learning rate of the budget or of the method in the suite: the same run with the "
     "same seed is likely to end the same.",
     Cause.KILLED: "Mostly just go on. If it happens again: less on one machine at a time, or more memory.",
+    Cause.UNFIT_MACHINE: "Mend the machine that is named, or keep runs off it (`exclude` in [slurm] options of the "
+    "profile), then go on.",
     Cause.TIMED_OUT: "Give it more time (`time` in the profile), then go on.",
     Cause.CANCELLED: "Nothing is wrong; go on whenever you like.",
     Cause.STOPPED_EARLY: "Nothing is wrong, and the tuning needs no more of it.",

@@ -79,9 +79,12 @@ def read_torch(path: Path) -> dict[str, Any]:
     import torch
 
     try:
+        with zipfile.ZipFile(path) as parts:  # torch reads numbers without a look at their checksums
+            if damaged := parts.testzip():
+                raise ValueError(f"the checksum of {damaged} is wrong")
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, TypeError, KeyError, pickle.UnpicklingError) as error:
-        raise ValueError(type(error).__name__) from None
+    except (*UNREADABLE_ARRAYS, pickle.UnpicklingError) as error:
+        raise ValueError(str(error) if type(error) is ValueError else type(error).__name__) from None
     if not isinstance(state, dict):
         raise ValueError(type(state).__name__)
     return state

@@ -61,9 +61,9 @@ def launch(runs: Sequence[PlannedRun], order: Order, launcher: Launcher, poll: C
         run.folder.withdraw_cancel()
         with suppress(BusyError):  # somebody else has started it again already
             if order.from_scratch:
-                run.folder.forget_attempts()
+                run.folder.set_attempts_aside()
             elif run.state is RunState.FAILED:
-                run.folder.forget_failure()
+                run.folder.set_failure_aside()
     launcher.launch(runs, order, poll)
 
 

@@ -5,11 +5,13 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from augbench.bench.errors import UserError, shortened
 from augbench.bench.image_space import ImageSpace
 from augbench.bench.network import NetworkInput
 from augbench.bench.search import SearchProblem
@@ -254,6 +256,26 @@ class SharedSpaceMethod(Method[H]):
     def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
         """Draw as in training."""
         return self.setting.space.matrices(self.draw(count, generator)).detach()
+
+
+def learned_numbers(method: Method[Any]) -> dict[str, float]:
+    """Return what a method has learned as plain numbers, whether it says so in Python's, NumPy's or torch's.
+
+    Raises:
+        UserError: If something that it names is no single number.
+    """
+    return {key: _plain_number(method, key, value) for key, value in dict(method.learned()).items()}
+
+
+def _plain_number(method: Method[Any], key: str, value: object) -> float:
+    if isinstance(value, np.generic | np.ndarray | Tensor) and np.prod(value.shape) == 1:
+        value = value.item()
+    if isinstance(value, int | float):
+        return value
+    raise UserError(
+        f"`learned` of the method {method.name!r} says {shortened(repr(value))} for {key!r}, a {type(value).__name__}. "
+        "Each value must be one number: of Python, or an array or tensor with one element."
+    )
 
 
 def repeat(images: Tensor, copies: int) -> Tensor:

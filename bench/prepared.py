@@ -25,7 +25,7 @@ from augbench.bench.array_folder import (
 from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split, class_balanced_subset
 from augbench.bench.dataset_checks import NamedArray, UnusableDataError, check_arrays_fit, check_instance, check_loaded
 from augbench.bench.downloads import check_space, disk_errors
-from augbench.bench.errors import CannotGoOnError, UserError, to_paste
+from augbench.bench.errors import UnfitMachineError, UserError, to_paste
 from augbench.bench.files import flush_folder
 from augbench.bench.locks import exclusive
 from augbench.bench.source_files import SourceFile, Supply
@@ -228,7 +228,7 @@ def _with_train_images(name: str, data: ImageData, count: int) -> ImageData:
     return replace(data, train=data.train.subset(chosen), held_out=held_out)
 
 
-class NotPreparedError(CannotGoOnError):
+class NotPreparedError(UnfitMachineError):
     """Data sets have not been prepared; one paragraph says how to do that for all of them.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 Files: `spec.json`, `status.json`, `metrics.jsonl`, `result.json`, `predictions.npz`, `examples.npz`,
 `environment.json`, `log.txt`, `checkpoint.pt` while it is unfinished, `model.pt` afterwards, `claim-N.json` for each
-attempt and `lock` (see `claim.py`), and `cancel` where it is to be stopped.
+attempt and `lock` (see `claim.py`), `cancel` where it is to be stopped, and `earlier-attempts` with what failed.
 """
 
 import json
@@ -10,7 +10,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,17 +20,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from augbench.bench.causes import Cause
-from augbench.bench.claim import NAME as CLAIM_NAME
-from augbench.bench.claim import Ownership, claimed, is_alive, unowned
+from augbench.bench.claim import Ownership, claimed, is_alive, last_claim, unowned
 from augbench.bench.errors import CannotGoOnError, UserError, shortened
 from augbench.bench.files import make_folder, read_json, write_json, write_text
 from augbench.bench.protocol import PROTOCOL_VERSION
 from augbench.bench.registry import NAME_PATTERN
+from augbench.bench.sound_status import sound_status
 from augbench.bench.spec import RunSpec
-from augbench.bench.tuning.cost import NAME as TUNING_NAME
 
 MARKER = "protocol.json"
-KEPT = ("spec.json", "lock", TUNING_NAME)  # of a run that starts again, besides its claims
+EARLIER = "earlier-attempts"  # folder within a run's, with a folder for what each retry has put aside
+WRITTEN = (
+    *("metrics.jsonl", "checkpoint.pt", "log.txt", "environment.json", "model.pt", "examples.npz", "predictions.npz"),
+    "status.json",  # the last to be put aside: a run of which only a part is moved is still one that failed
+)
 
 
 class RunState(StrEnum):
@@ -139,9 +142,9 @@ class RunFolder:
         return result
 
     def read_status(self) -> dict[str, Any]:
-        """Read the last status, empty if there is none."""
+        """Read the last status, empty if there is none; what no worker can have written is left out."""
         try:
-            return read_json(self.path / "status.json")
+            return sound_status(read_json(self.path / "status.json"))
         except ValueError:
             return {}
 
@@ -233,31 +236,36 @@ class RunFolder:
                 f"{self.metrics} is truncated or foreign. Move the folder away or delete it and run the suite again."
             ) from None
 
-    def forget_failure(self) -> None:
-        """Delete all but specification and claims of a failed run, so that it starts again; does nothing to others.
+    def set_failure_aside(self) -> None:
+        """Put what a failed run has written into `earlier-attempts`, so that it starts again; does nothing to others.
 
         Raises:
             BusyError: If another process owns the run.
         """
         with unowned(self.path):
             if self.state() is RunState.FAILED:
-                self._delete_attempts()
+                self._set_attempts_aside()
 
-    def forget_attempts(self) -> None:
-        """Delete all but specification and claims of a run without a result, so that it starts again.
+    def set_attempts_aside(self) -> None:
+        """Put what a run without a result has written into `earlier-attempts`, so that it starts again.
 
         Raises:
             BusyError: If another process owns the run.
         """
         with unowned(self.path):
             if self.read_result() is None:
-                self._delete_attempts()
+                self._set_attempts_aside()
 
-    def _delete_attempts(self) -> None:
-        # the status last: a run of which only a part is deleted is still one that failed
-        for file in sorted(self.path.iterdir(), key=lambda file: file.name == "status.json"):
-            if file.name not in KEPT and not CLAIM_NAME.fullmatch(file.name):
-                file.unlink()
+    def _set_attempts_aside(self) -> None:
+        """Move what the run has written; files and folders of somebody else stay where they are."""
+        last = last_claim(self.path)
+        aside = make_folder(self.path / EARLIER / str(last.attempt if last is not None else 0))
+        for old in aside.parent.glob("*/checkpoint.pt"):  # large; that of the last attempt is enough
+            old.unlink()
+        for name in WRITTEN:
+            with suppress(FileNotFoundError):
+                (self.path / name).replace(aside / name)
+        self.withdraw_cancel()
 
     def clear_temporary_files(self) -> None:
         """Delete what a kill in the middle of a write has left; only for the owner."""

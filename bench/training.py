@@ -17,7 +17,7 @@ from augbench.bench.dataset import ImageData
 from augbench.bench.errors import CannotGoOnError, DivergedError
 from augbench.bench.evaluation import predict
 from augbench.bench.forward_pass import ForwardPass
-from augbench.bench.method import Method, Setting, SharedSpaceMethod
+from augbench.bench.method import Method, Setting, SharedSpaceMethod, learned_numbers
 from augbench.bench.network import NetworkInput, Normalised, build_checked
 from augbench.bench.protocol import Budget
 from augbench.bench.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
@@ -252,7 +252,7 @@ class Trainer:
     def _close_epoch(self, epoch: int) -> None:
         self.method.after_epoch(epoch)
         loss, correct = (float(total) / self.sums.images for total in (self.sums.loss, self.sums.correct))
-        learned = self.method.learned()
+        learned = learned_numbers(self.method)
         if not all(map(math.isfinite, (loss, *learned.values()))):
             raise DivergedError(
                 f"Training diverged in epoch {epoch + 1} of {self.epochs}: the loss or a learned number is "
@@ -341,7 +341,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         augmentation=generator(spec.seed, "augmentation", device),
         cost=Cost(device),
         sums=new_sums(device),
-        learned_at_start={} if method.searches else method.learned(),
+        learned_at_start={} if method.searches else learned_numbers(method),
     )
 
 

@@ -1,15 +1,13 @@
 """Execute one run, the same way wherever a launcher has placed it."""
 
 import json
-import logging
 import os
 import signal
 import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,15 +23,18 @@ from augbench.bench.claim import BusyError, Ownership, TakenOverError, heartbeat
 from augbench.bench.dataset import ImageData
 from augbench.bench.dataset_checks import load_checked
 from augbench.bench.environment import choose_device, describe_device, describe_environment
-from augbench.bench.errors import CannotGoOnError, DivergedError, UserError
+from augbench.bench.errors import CannotGoOnError, DivergedError, UnfitMachineError, UserError
 from augbench.bench.evaluation import compare_with_planted, evaluate, summarise
 from augbench.bench.examples import draw_examples, write_examples
 from augbench.bench.files import atomic_write, read_json, read_torch, write_json, write_torch
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
+from augbench.bench.method import learned_numbers
 from augbench.bench.placement import Placement
 from augbench.bench.plugins import plugin_files
 from augbench.bench.probe import rotation_probe
+from augbench.bench.process_state import put_back
 from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.run_log import log_to, logger
 from augbench.bench.spec import Component
 from augbench.bench.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training import Trainer, new_trainer
@@ -50,8 +51,6 @@ HOW_STOPPED = {
     StopCause.LAUNCHER_GONE: (RunState.KILLED, Cause.KILLED, "The launcher is gone"),
     StopCause.OUTDONE: (RunState.CANCELLED, Cause.STOPPED_EARLY, "Other values of the tuning did better"),
 }
-
-logger = logging.getLogger("augbench")
 
 
 @dataclass
@@ -143,9 +142,22 @@ class Execution:
         self.ownership.verify()
         self.folder.write_metrics(trainer.rows)
         write_torch(self.folder.checkpoint, trainer.state_dict())
+        if not self.save_seconds:
+            self._check_checkpoint(trainer)
         self.last_save = time.monotonic()
         self.save_seconds = self.last_save - begun
         self.saved = (trainer.searched, trainer.step)
+
+    def _check_checkpoint(self, trainer: Trainer) -> None:
+        """Read the first checkpoint of an attempt again: better to fail now than when the run is to go on from it."""
+        try:
+            read_torch(self.folder.checkpoint)
+        except ValueError as error:
+            name = trainer.spec.method.name
+            raise UserError(
+                f"What `state_dict` of the method {name!r} returns cannot be read from a file again ({error}). Return "
+                f"tensors, numbers, texts, lists and dictionaries only; `augbench check method {name}` tells more."
+            ) from None
 
 
 def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunState:
@@ -171,7 +183,7 @@ def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunSta
         folder.clear_temporary_files()
         execution = Execution(folder, ownership, stop, {"host": socket.gethostname()})
         try:
-            with _log_to(folder.log), heartbeat(execution.beat):
+            with log_to(folder.log), heartbeat(execution.beat):
                 return _recorded(execution, placement)
         except TakenOverError:
             raise BusyError(str(folder.path)) from None
@@ -187,6 +199,9 @@ def _recorded(execution: Execution, placement: Placement) -> RunState:
         _run(execution, placement)
     except StopRequested:
         state, details = _stopped(execution, idle)
+    except UnfitMachineError as error:
+        reason = f"On {socket.gethostname()}: {error}"
+        state, details = RunState.KILLED, {"cause": Cause.UNFIT_MACHINE, "reason": reason}
     except CannotGoOnError as error:
         state, details = RunState.KILLED, {"cause": Cause.KILLED, "reason": str(error)}
     except TakenOverError:
@@ -219,21 +234,38 @@ def _describe(error: BaseException) -> dict[str, str]:
 
 
 def _run(execution: Execution, placement: Placement) -> None:
-    folder = execution.folder
     execution.stop.check()
     device = choose_device(placement.device)
     execution.where["device"] = describe_device(device)
     torch.set_num_threads(placement.threads)
     keep_freed_memory()
     surroundings = _record_environment(execution, device, placement)
+    with put_back(_tell_what_was_put_back):  # other runs follow in this process
+        trainer = _begin(execution, placement.data, device)
+        _train(execution, trainer)
+        execution.report("evaluation")
+        _finish(execution, trainer, surroundings["code"])
+
+
+def _tell_what_was_put_back(names: Sequence[str]) -> None:
+    logger.warning("Changed by the run, and put back for the next one in this process: %s.", ", ".join(names))
+
+
+def _begin(execution: Execution, data: Path, device: torch.device) -> Trainer:
+    """Build the run, and go on from its checkpoint if there is one."""
+    folder = execution.folder
     spec = folder.read_spec()
-    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), device)
+    trainer = new_trainer(spec, load_dataset(spec.dataset, data), device)
     execution.trainer = trainer
     execution.report("preparation")
     if folder.checkpoint.exists():
         trainer.load_state_dict(_load(folder.checkpoint, spec.identity))
         logger.info("attempt %d goes on from step %d", execution.ownership.attempt, trainer.step)
     execution.begun = execution.saved = (trainer.searched, trainer.step)
+    return trainer
+
+
+def _train(execution: Execution, trainer: Trainer) -> None:
     try:
         trainer.train(execution)
     except StopRequested:
@@ -241,10 +273,8 @@ def _run(execution: Execution, placement: Placement) -> None:
             execution.save(trainer)
         raise
     except DivergedError:
-        folder.write_metrics(trainer.rows)  # shows when it began
+        execution.folder.write_metrics(trainer.rows)  # shows when it began
         raise
-    execution.report("evaluation")
-    _finish(execution, trainer, surroundings["code"])
 
 
 def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> None:
@@ -259,7 +289,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "identity": spec.identity,
         "metrics": summarise(predictions, spec.protocol.calibration_bins),
         "rotation_probe": probe,
-        "learned": trainer.method.learned(),
+        "learned": learned_numbers(trainer.method),
         "learned_at_start": trainer.learned_at_start,
         "seconds": cost.seconds,
         "image_passes": cost.image_passes,
@@ -292,7 +322,7 @@ def _channel_statistics(data: ImageData) -> dict[str, list[float]]:
 def _record_environment(execution: Execution, device: torch.device, placement: Placement) -> dict[str, Any]:
     """Add this attempt's surroundings to those of earlier ones and return them."""
     path = execution.folder.path / "environment.json"
-    earlier = read_json(path)["attempts"] if path.exists() else []
+    earlier = _earlier_attempts(path)
     surroundings = {
         "attempt": execution.ownership.attempt,
         "workers": placement.workers,
@@ -300,6 +330,22 @@ def _record_environment(execution: Execution, device: torch.device, placement: P
     }
     write_json(path, {"attempts": [*earlier, surroundings]})
     return surroundings
+
+
+def _earlier_attempts(path: Path) -> list[Any]:
+    """Read the surroundings of earlier attempts; that they are damaged is no reason to lose what was computed."""
+    if not path.exists():
+        return []
+    try:
+        attempts = read_json(path)["attempts"]
+        if not isinstance(attempts, list):
+            raise ValueError(f"{path.name} holds no list of attempts")
+    except (ValueError, KeyError) as error:
+        aside = path.with_name("environment-damaged.json")
+        path.replace(aside)
+        logger.warning("What was recorded of earlier attempts is damaged and kept as %s: %s", aside.name, error)
+        return []
+    return attempts
 
 
 def load_dataset(component: Component, root: Path) -> ImageData:
@@ -321,22 +367,6 @@ def _load(path: Path, identity: str) -> dict[str, Any]:
     if state.get("identity") != identity:
         raise UserError(f"The checkpoint {path} belongs to another run. {advice}")
     return state
-
-
-@contextmanager
-def _log_to(path: Path) -> Iterator[None]:
-    try:
-        handler = logging.FileHandler(path, encoding="utf-8")
-    except OSError as error:
-        raise CannotGoOnError(f"{path} cannot be written: {error.strerror or error}.") from None
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        handler.close()
 
 
 def serve(placement: Placement, parent: int) -> None:

@@ -51,7 +51,7 @@ class TuningCampaign(Campaign):
             folder.withdraw_cancel()
             if self.retry_failed and folder.state() is RunState.FAILED:
                 with suppress(BusyError):  # somebody else has started it again already
-                    folder.forget_failure()
+                    folder.set_failure_aside()
             run = PlannedRun(spec, folder, folder.state())
             self.runs[str(folder.path.resolve())] = run
             tasks.append(self.task(run))

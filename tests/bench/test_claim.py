@@ -110,6 +110,26 @@ def test_an_owner_elsewhere_counts_as_alive_while_it_shows_itself(tmp_path: Path
         assert ownership.attempt == 2
 
 
+def test_a_claim_from_the_future_grows_old_from_now_on(tmp_path: Path) -> None:
+    path = plant(tmp_path, 1, ELSEWHERE, age=-86_400)
+    with pytest.raises(BusyError), claimed(tmp_path):
+        pass
+    assert path.stat().st_mtime <= time.time() + 1
+    os.utime(path, (0, 0))  # as it is a while later, if nobody touches it
+    with claimed(tmp_path) as ownership:
+        assert ownership.attempt == 2
+
+
+@pytest.mark.parametrize("owner", [5, None, "somebody", [1]])
+def test_a_claim_that_names_no_owner_is_respected_until_it_is_old(owner: object, tmp_path: Path) -> None:
+    path = tmp_path / "claim-1.json"
+    path.write_text(json.dumps({"owner": owner}))
+    (tmp_path / "lock").touch()
+    assert is_alive(tmp_path)
+    os.utime(path, (0, 0))
+    assert not is_alive(tmp_path)
+
+
 def test_an_owner_elsewhere_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
     plant(tmp_path, 4, ELSEWHERE, released=True)
     with claimed(tmp_path) as ownership:

@@ -1,17 +1,22 @@
 """Runs that fail, are refused or cannot go on: recorded with the reason, and nothing saved is lost."""
 
 import errno
+import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from augbench.bench import worker
+from augbench.bench.causes import Cause
 from augbench.bench.claim import BusyError
 from augbench.bench.dataset import ImageData
-from augbench.bench.method import Method
+from augbench.bench.files import read_torch, write_torch
+from augbench.bench.method import Method, learned_numbers
 from augbench.bench.placement import Placement
 from augbench.bench.prepared import NotPreparedError
 from augbench.bench.run_folder import RunFolder, RunState
@@ -96,6 +101,98 @@ def test_a_truncated_checkpoint_is_a_failure_that_says_so(
     assert "damaged" in folder.read_status()["reason"]
 
 
+@pytest.mark.parametrize("name", ["checkpoint.pt", "model.pt"])
+def test_no_bit_of_stored_weights_can_change_unnoticed(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    state = {"identity": "x", "network": {"weight": torch.arange(300.0)}, "rows": [{"loss": 0.5}]}
+    write_torch(path, state)
+    sound, seen = path.read_bytes(), 0
+    for place in range(0, len(sound), 7):
+        damaged = bytearray(sound)
+        damaged[place] ^= 0x40
+        path.write_bytes(damaged)
+        try:
+            read = read_torch(path)
+        except ValueError:
+            seen += 1
+        else:
+            assert torch.equal(read["network"]["weight"], state["network"]["weight"])
+            assert (read["identity"], read["rows"]) == ("x", [{"loss": 0.5}])
+    assert seen > len(sound) / 7 / 3
+
+
+def test_a_checkpoint_survives_damage_of_what_lies_beside_it(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+    outcome: Callable[[RunFolder], dict[str, Any]],
+) -> None:
+    whole, parts = make_folder(make_spec()), make_folder(make_spec())
+    execute(whole, placement, stop)
+    execute(parts, placement, stop_after(3))
+    for name in ("environment.json", "status.json", "metrics.jsonl", "log.txt"):
+        (parts.path / name).write_bytes(b"garbage\xff")
+    assert execute(parts, placement, stop) is RunState.DONE
+    assert "attempt 2 goes on from step 2" in parts.log.read_text(errors="replace")
+    assert (parts.path / "environment-damaged.json").read_bytes() == b"garbage\xff"
+    assert outcome(parts) == outcome(whole)
+
+
+def test_a_state_that_cannot_be_read_again_fails_at_once(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Method, "state_dict", lambda self: {"best": np.float64(0.25)})
+    folder = make_folder(make_spec())
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert "`state_dict` of the method 'none'" in folder.read_status()["reason"]
+
+
+@pytest.mark.parametrize("number", [np.float32(0.5), np.array([0.5]), torch.tensor(0.5), 0.5])
+def test_learned_numbers_may_be_of_any_library(number: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = object.__new__(Method)
+    monkeypatch.setattr(Method, "learned", lambda self: {"strength": number})
+    (learned,) = learned_numbers(method).values()
+    assert (learned, type(learned)) == (0.5, float)
+
+
+@pytest.mark.parametrize("number", [[0.5], torch.ones(2), None, "0.5", 1j])
+def test_what_is_learned_and_is_no_number_is_named(
+    number: Any,
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Method, "learned", lambda self: {"strength": number})
+    folder = make_folder(make_spec())
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert folder.read_status()["reason"].startswith("`learned` of the method 'none' says ")
+    assert f"for 'strength', a {type(number).__name__}" in folder.read_status()["reason"]
+
+
+def test_a_device_that_is_not_there_is_the_fault_of_the_machine(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "NoDevFiles")
+    folder = make_folder(make_spec())
+    assert execute(folder, replace(placement, device="cuda:99"), stop) is RunState.KILLED
+    status = folder.read_status()
+    assert status["cause"] == Cause.UNFIT_MACHINE
+    assert status["reason"].startswith(f"On {socket.gethostname()}: There is no device 'cuda:99' here (CUDA_VISIBLE")
+    assert execute(folder, placement, stop) is RunState.DONE
+
+
 def test_the_checkpoint_of_another_run_is_refused(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
@@ -118,10 +215,10 @@ def test_a_run_that_another_launcher_saw_fail_is_left_alone(
     assert execute(folder, placement, stop) is RunState.FAILED
     assert folder.read_status()["reason"] == "planted"
     with folder.claim(), pytest.raises(BusyError):
-        folder.forget_failure()
-    folder.forget_failure()
+        folder.set_failure_aside()
+    folder.set_failure_aside()
     assert execute(folder, placement, stop) is RunState.DONE
-    folder.forget_failure()
+    folder.set_failure_aside()
     assert folder.state() is RunState.DONE, "a run that is done has nothing to forget"
 
 

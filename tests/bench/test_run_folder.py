@@ -239,21 +239,56 @@ def test_a_lock_that_cannot_be_opened_is_no_crash(make_spec: MakeSpec, make_fold
         pass
 
 
-def test_a_failure_that_is_forgotten_by_half_is_still_a_failure(
+def test_a_failure_that_is_put_aside_by_half_is_still_a_failure(
     make_spec: MakeSpec, make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make_folder(make_spec())
     for name in ("checkpoint.pt", "metrics.jsonl", "log.txt"):
         (folder.path / name).touch()
     folder.write_status(RunState.FAILED)
-    deleted: list[str] = []
-    unlink = Path.unlink
+    moved: list[str] = []
+    replace = Path.replace
 
-    def note(path: Path, missing_ok: bool = False) -> None:
-        deleted.append(path.name)
-        unlink(path, missing_ok)
+    def note(path: Path, target: Path) -> Path:
+        moved.append(path.name)
+        return replace(path, target)
 
-    monkeypatch.setattr(Path, "unlink", note)
-    folder.forget_failure()
-    assert sorted(deleted[:-1]) == ["checkpoint.pt", "log.txt", "metrics.jsonl"]
-    assert deleted[-1] == "status.json"
+    monkeypatch.setattr(Path, "replace", note)
+    folder.set_failure_aside()
+    assert {"checkpoint.pt", "log.txt", "metrics.jsonl"} <= set(moved[:-1])
+    assert moved[-1] == "status.json"
+
+
+def test_what_failed_is_put_aside_and_what_is_foreign_stays(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
+    folder = make_folder(make_spec())
+    (folder.path / "notes.txt").write_text("mine")
+    (folder.path / ".ipynb_checkpoints").mkdir()
+    for attempt in (1, 2):
+        with folder.claim():
+            folder.log.write_text(f"failure {attempt}")
+            folder.checkpoint.touch()
+            folder.write_status(RunState.FAILED, reason="planted")
+        folder.set_failure_aside()
+        assert folder.state() is RunState.PLANNED
+    earlier = folder.path / "earlier-attempts"
+    assert [(earlier / attempt / "log.txt").read_text() for attempt in ("1", "2")] == ["failure 1", "failure 2"]
+    assert [path.parent.name for path in earlier.glob("*/checkpoint.pt")] == ["2"]
+    assert (folder.path / "notes.txt").read_text() == "mine"
+    assert (folder.path / ".ipynb_checkpoints").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ('{"state": "killed", "owner": "x", "reason": 5}', {"state": "killed"}),
+        ('{"state": "running", "step": "a", "steps": 1e400, "epoch": -1}', {"state": "running"}),
+        ('{"state": ["done"], "step": 3, "phase_began": 7}', {"step": 3}),
+        ('{"state": "failed", "phase_began": {"step": 1e400, "time": "x"}}', {"state": "failed"}),
+    ],
+)
+def test_of_a_status_what_no_worker_writes_is_left_out(
+    written: str, read: dict[str, Any], make_spec: MakeSpec, make_folder: MakeFolder
+) -> None:
+    folder = make_folder(make_spec())
+    (folder.path / "status.json").write_text(written)
+    assert folder.read_status() == read

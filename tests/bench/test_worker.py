@@ -217,6 +217,7 @@ def test_an_epoch_is_saved_when_fifty_times_as_long_as_saving_took_has_passed(
         saved.append(state["step"])
 
     monkeypatch.setattr(worker, "write_torch", save)
+    monkeypatch.setattr(worker, "read_torch", lambda path: {})
     folder = make_folder(spec)
     with folder.claim() as ownership:
         execution = worker.Execution(folder, ownership, stop, last_save=now)

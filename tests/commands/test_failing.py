@@ -178,7 +178,7 @@ def test_from_scratch_forgets_what_was_saved_of_all_but_finished_runs(plant: Any
     killed, done = plant.killed(), plant.done()
     killed.checkpoint.touch()
     for folder in (killed, done):
-        folder.forget_attempts()
+        folder.set_attempts_aside()
     assert not killed.checkpoint.exists()
     assert (killed.path / "spec.json").exists()
     assert (killed.path / "claim-1.json").exists()

@@ -188,7 +188,7 @@ def test_the_cost_is_written_into_the_folders_of_runs_also_of_those_that_were_do
     assert kept == {"trials": 3, "search": "random", "seconds": {"cpu one": 33.0}, "image_passes": 3300}
     assert not (out / "runs" / second.folder_name).exists()
     folder.write_status(RunState.FAILED)
-    folder.forget_failure()  # as `augbench retry` does, which knows of no suite
+    folder.set_failure_aside()  # as `augbench retry` does, which knows of no suite
     assert json.loads((folder.path / "tuning.json").read_text()) == kept
     assert folder.state() is RunState.PLANNED
 
