@@ -1,7 +1,6 @@
 """Folders of arrays on disk: written once with a manifest, checked, and mapped into memory."""
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from augbench.bench.errors import UnfitMachineError, to_paste
-from augbench.bench.files import read_json
+from augbench.bench.files import flush_to_disk, read_json
 
 MANIFEST = "manifest.json"
 
@@ -84,8 +83,7 @@ def _flushed(path: Path) -> Iterator[IO[bytes]]:
     """Open a new file, and have it on the disk at the end."""
     with path.open("wb") as file:
         yield file
-        file.flush()
-        os.fsync(file.fileno())
+        flush_to_disk(file)
 
 
 def _write_array(array: NDArray[np.generic], path: Path) -> ArrayFile:

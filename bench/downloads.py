@@ -1,7 +1,6 @@
 """Downloads of data sets: from one mirror after the other, resumed after a kill, checked before they are in place."""
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from augbench.bench.errors import CannotGoOnError, UserError
+from augbench.bench.files import flush_to_disk
 from augbench.bench.locks import exclusive
 from augbench.bench.user_input import is_switched_on
 
@@ -169,8 +169,7 @@ def _copy(answer: HTTPResponse, partial: Path, done: int, name: str, total: int 
             done += len(piece)
             listener.progress(name, done, total)
             piece = _read(answer)
-        target.flush()
-        os.fsync(target.fileno())
+        flush_to_disk(target)
     return done
 
 

@@ -1,14 +1,16 @@
 """Reading and writing files so that a kill at any moment leaves either the old or the new content."""
 
+import errno
 import io
 import json
 import os
 import pickle
+import secrets
 import tempfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -21,40 +23,68 @@ UNREADABLE_ARRAYS = (
 )
 """What NumPy may end in that reads a damaged archive of arrays; of one that claims to be huge, a lack of memory."""
 
+UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
+"""What fsync says where a file system has nothing of the kind; a disk that is damaged or full says something else."""
+
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside `path`; on success flush it to disk and rename it to `path`.
+def atomic_write(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside `path`; on success rename it to `path`.
+
+    A file has the mode that the umask leaves, also where it replaces one with another mode.
+
+    Args:
+        path: The file to be written.
+        durable: Whether to flush it to disk first, so that a crash of the machine leaves the old or the new content.
 
     Raises:
         CannotGoOnError: If the folder cannot be written to, or the disk is full.
     """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        # not by mkstemp, whose files nobody else may read: a group may share the folder
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise _not_writable(path.parent, error) from None
-    temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
+            if durable:
+                flush_to_disk(file)
         temporary.replace(path)
-        flush_folder(path.parent)
-    except OSError as error:
-        raise _not_writable(path, error) from None
-    finally:
+        if durable:
+            flush_folder(path.parent)
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _not_writable(path, error) from None
+        raise
+
+
+def flush_to_disk(file: IO[bytes]) -> None:
+    """Have what was written to an open file on disk, where its file system can do that."""
+    file.flush()
+    _flush(file.fileno(), UNSUPPORTED)
 
 
 def flush_folder(folder: Path) -> None:
-    """Have the folder's list of names on disk, too."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    """Have the folder's list of names on disk, too, where its file system can do that and lets one read the folder."""
     try:
-        os.fsync(descriptor)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        _flush(descriptor, (*UNSUPPORTED, errno.EBADF, errno.EACCES))
     finally:
         os.close(descriptor)
+
+
+def _flush(descriptor: int, let_pass: Collection[int]) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in let_pass:
+            raise
 
 
 def write_torch(path: Path, state: object) -> None:
@@ -90,15 +120,15 @@ def read_torch(path: Path) -> dict[str, Any]:
     return state
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, durable: bool = True) -> None:
     """Write a text file atomically."""
-    with atomic_write(path) as file:
+    with atomic_write(path, durable=durable) as file:
         file.write(text.encode())
 
 
-def write_json(path: Path, content: object) -> None:
+def write_json(path: Path, content: object, *, durable: bool = True) -> None:
     """Write a JSON file atomically; numbers that are not finite are refused."""
-    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n", durable=durable)
 
 
 def read_json(path: Path) -> dict[str, Any]:

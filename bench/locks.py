@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # what flock says where the file system has no locks
+NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)  # flock's words for a file system without locks
 
 
 def try_lock(descriptor: int, kind: int) -> bool:
@@ -34,6 +34,8 @@ def try_lock(descriptor: int, kind: int) -> bool:
 def exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """Hold a lock file for the length of the block; wait where another process holds it.
 
+    On a file system without locks nobody is kept out.
+
     Args:
         path: The lock file; made where it is missing, and never deleted.
         on_wait: Called once before waiting.
@@ -44,7 +46,7 @@ def exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)  # less the umask: a group may share the folder
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try_lock(descriptor, fcntl.LOCK_EX)
         except BlockingIOError:
             on_wait()
             fcntl.flock(descriptor, fcntl.LOCK_EX)

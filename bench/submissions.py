@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import make_folder, read_json, write_json
-from augbench.bench.locks import NO_LOCKS, exclusive, is_held
+from augbench.bench.locks import exclusive, is_held
 
 RECORD = "submission.json"
 LOCK = ".lock"
@@ -157,11 +157,10 @@ def submitting(out: Path) -> Iterator[None]:
         try:
             stack.enter_context(exclusive(lock, lambda: None))
         except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise CannotGoOnError(
-                    f"{lock} cannot be locked: {error.strerror or error}. Have its owner make it writable for you, or "
-                    "choose another folder with --out; nothing was submitted."
-                ) from None
+            raise CannotGoOnError(
+                f"{lock} cannot be locked: {error.strerror or error}. Have its owner make it writable for you, or "
+                "choose another folder with --out; nothing was submitted."
+            ) from None
         yield
 
 

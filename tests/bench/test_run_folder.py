@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from augbench.bench.errors import UserError
-from augbench.bench.files import atomic_write, make_folder, read_json, write_json
+from augbench.bench.files import read_json, write_json
 from augbench.bench.placement import Placement
 from augbench.bench.plan import make_plan
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState, mark_output_folder, run_folders
@@ -31,28 +31,6 @@ def suite_of(spec: RunSpec) -> Suite:
         budget=spec.budget,
     )
     return Suite(name="a", title="a", seeds=(spec.seed,), protocol=spec.protocol, comparisons=(comparison,))
-
-
-def test_a_write_that_fails_leaves_the_old_content_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    write_json(path, {"a": 1})
-    with pytest.raises(ZeroDivisionError), atomic_write(path) as file:
-        file.write(b"half")
-        raise ZeroDivisionError
-    assert read_json(path) == {"a": 1}
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_number_that_is_not_finite_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "a.json", {"a": float("nan")})
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"cannot be written.*--out"):
-        make_folder(tmp_path / "file" / "below")
 
 
 def test_a_truncated_specification_is_damaged_wherever_it_ends(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
