@@ -172,7 +172,7 @@ class Ownership:
         """Say that the owner has ended in an orderly way; where that fails, others find out a minute later."""
         with contextlib.suppress(TakenOverError, CannotGoOnError):
             self.verify()
-            write_json(self.claim.path, {"owner": self.claim.owner, "released": _now()})
+            write_json(self.claim.path, {"owner": self.claim.owner, "released": _now()}, durable=False)
 
 
 @contextmanager

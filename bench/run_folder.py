@@ -1,8 +1,8 @@
 """The run folder: the only place where a run's state lives.
 
-Files: `spec.json`, `status.json`, `metrics.jsonl`, `result.json`, `predictions.npz`, `examples.npz`,
-`environment.json`, `log.txt`, `checkpoint.pt` while it is unfinished, `model.pt` afterwards, `claim-N.json` for each
-attempt and `lock` (see `claim.py`), `cancel` where it is to be stopped, and `earlier-attempts` with what failed.
+Files: `spec.json`, `metrics.jsonl`, `environment.json`, `log.txt` and `claim-N.json` for each attempt (see `claim.py`);
+`status.json`, `checkpoint.pt` and `lock` while it is unfinished; `result.json`, `predictions.npz`, `examples.npz` and
+`model.pt` afterwards; `cancel` where it is to be stopped, and `earlier-attempts` with what failed.
 """
 
 import json
@@ -152,7 +152,8 @@ class RunFolder:
         """Record a state with the time and, unless it is given, the process that writes it."""
         owner = {"host": socket.gethostname(), "pid": os.getpid()}
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        write_json(self.path / "status.json", {"owner": owner, **details, "state": state, "time": now})
+        status = {"owner": owner, **details, "state": state, "time": now}
+        write_json(self.path / "status.json", status, durable=state is not RunState.RUNNING)
 
     def amend_status(self, state: RunState, **details: Any) -> None:
         """Record a state and details of it, and keep what the last status says besides."""
@@ -266,6 +267,11 @@ class RunFolder:
             with suppress(FileNotFoundError):
                 (self.path / name).replace(aside / name)
         self.withdraw_cancel()
+
+    def delete_what_is_not_needed(self) -> None:
+        """Delete what a run with a result needs no more; only for its owner, whose claim stays and counts attempts."""
+        for name in ("checkpoint.pt", "status.json", "lock"):
+            (self.path / name).unlink(missing_ok=True)
 
     def clear_temporary_files(self) -> None:
         """Delete what a kill in the middle of a write has left; only for the owner."""

@@ -5,11 +5,9 @@ import os
 import signal
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +17,14 @@ import torch
 from augbench.bench.allocator import keep_freed_memory
 from augbench.bench.catalogues import dataset_and_options
 from augbench.bench.causes import Cause, cause_of
-from augbench.bench.claim import BusyError, Ownership, TakenOverError, heartbeat
+from augbench.bench.claim import BusyError, TakenOverError, heartbeat
 from augbench.bench.dataset import ImageData
 from augbench.bench.dataset_checks import load_checked
 from augbench.bench.environment import choose_device, describe_device, describe_environment
 from augbench.bench.errors import CannotGoOnError, DivergedError, UnfitMachineError, UserError
 from augbench.bench.evaluation import compare_with_planted, evaluate, summarise
 from augbench.bench.examples import draw_examples, write_examples
+from augbench.bench.execution import Execution
 from augbench.bench.files import atomic_write, read_json, read_torch, write_json, write_torch
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 from augbench.bench.method import learned_numbers
@@ -39,9 +38,6 @@ from augbench.bench.spec import Component
 from augbench.bench.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training import Trainer, new_trainer
 
-SECONDS_BETWEEN_REPORTS = 1.0
-SECONDS_BETWEEN_SAVES = 300.0  # at most, also within an epoch
-SHARE_OF_SAVING = 0.02  # of the time; where epochs are shorter than that allows, only some of them are saved
 IDLE_ATTEMPTS = "attempts_without_progress"  # in a row, each stopped before anything more could be saved
 
 HOW_STOPPED = {
@@ -51,113 +47,6 @@ HOW_STOPPED = {
     StopCause.LAUNCHER_GONE: (RunState.KILLED, Cause.KILLED, "The launcher is gone"),
     StopCause.OUTDONE: (RunState.CANCELLED, Cause.STOPPED_EARLY, "Other values of the tuning did better"),
 }
-
-
-@dataclass
-class Execution:
-    """One attempt at a run.
-
-    Attributes:
-        folder: The run's folder.
-        ownership: What is to be verified before anything is written.
-        stop: Asked after every step.
-        where: Host and device.
-        phase: What is being done.
-        trainer: The run, once there is something of it.
-        begun: What was done when the attempt began: whether the search was over, and steps.
-        saved: What is done of what is saved.
-        last_report: When progress was recorded last, by the monotonic clock.
-        last_save: When the state was saved last.
-        save_seconds: How long that took; 0 before the first time, which is therefore never put off.
-    """
-
-    folder: RunFolder
-    ownership: Ownership
-    stop: StopSignal
-    where: dict[str, Any] = field(default_factory=dict)
-    phase: str = "preparation"
-    trainer: Trainer | None = None
-    begun: tuple[bool, int] = (False, 0)
-    saved: tuple[bool, int] = (False, 0)
-    last_report: float = 0.0
-    last_save: float = field(default_factory=time.monotonic)
-    save_seconds: float = 0.0
-
-    def record(self, state: RunState, **details: Any) -> None:
-        """Write the status, unless the run belongs to somebody else by now."""
-        self.ownership.verify()
-        where = {"attempt": self.ownership.attempt, **self.where, "phase": self.phase}
-        if (run := self.trainer) is not None:
-            where |= {"step": run.step, "steps": run.total_steps, "epoch": len(run.rows), "epochs": run.epochs}
-        self.folder.write_status(state, **where, **details)
-
-    def report(self, phase: str) -> None:
-        """Record how far the run is."""
-        if phase != self.phase and self.trainer is not None:
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            self.where["phase_began"] = {"step": self.trainer.step, "time": now}
-        self.last_report, self.phase = time.monotonic(), phase
-        self.record(RunState.RUNNING)
-
-    def beat(self) -> None:
-        """Show that the process lives, and see whether it is to go on."""
-        self.ownership.touch()
-        if self.folder.cancel_request.exists():
-            self.stop.request(StopCause.CANCELLED)
-        try:
-            self.ownership.verify()
-        except TakenOverError:
-            self.stop.request(StopCause.TAKEN_OVER)
-
-    def during_search(self, trainer: Trainer) -> None:
-        """Report now and then, and stop if asked to."""
-        self._report_or_stop("search")
-
-    def after_step(self, trainer: Trainer) -> None:
-        """Report and save now and then, and stop if asked to."""
-        self._report_or_stop("training")
-        if time.monotonic() - self.last_save > SECONDS_BETWEEN_SAVES:
-            self.save(trainer)
-
-    def _report_or_stop(self, phase: str) -> None:
-        if phase != self.phase or time.monotonic() - self.last_report > SECONDS_BETWEEN_REPORTS:
-            self.report(phase)
-        self.stop.check()
-
-    def after_phase(self, trainer: Trainer) -> None:
-        """Save what a resumed run needs, unless so little time has passed that saving would be much of it."""
-        for row in trainer.rows[-1:]:
-            logger.info("epoch %d: loss %.4f, training accuracy %.4f", row["epoch"], row["loss"], row["accuracy"])
-        if self._is_worth_saving(trainer):
-            self.save(trainer)
-
-    def _is_worth_saving(self, trainer: Trainer) -> bool:
-        is_over = trainer.step in (0, trainer.total_steps)  # the search, or the training
-        is_looked_at = trainer.spec.protocol.evaluated_on == "validation"  # by a tuning, after every epoch
-        return is_over or is_looked_at or self.save_seconds < SHARE_OF_SAVING * (time.monotonic() - self.last_save)
-
-    def save(self, trainer: Trainer) -> None:
-        """Write the trajectory and the checkpoint."""
-        begun = time.monotonic()
-        self.ownership.verify()
-        self.folder.write_metrics(trainer.rows)
-        write_torch(self.folder.checkpoint, trainer.state_dict())
-        if not self.save_seconds:
-            self._check_checkpoint(trainer)
-        self.last_save = time.monotonic()
-        self.save_seconds = self.last_save - begun
-        self.saved = (trainer.searched, trainer.step)
-
-    def _check_checkpoint(self, trainer: Trainer) -> None:
-        """Read the first checkpoint of an attempt again: better to fail now than when the run is to go on from it."""
-        try:
-            read_torch(self.folder.checkpoint)
-        except ValueError as error:
-            name = trainer.spec.method.name
-            raise UserError(
-                f"What `state_dict` of the method {name!r} returns cannot be read from a file again ({error}). Return "
-                f"tensors, numbers, texts, lists and dictionaries only; `augbench check method {name}` tells more."
-            ) from None
 
 
 def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunState:
@@ -209,7 +98,11 @@ def _recorded(execution: Execution, placement: Placement) -> RunState:
     except FOREIGN_ERRORS as error:
         state, details = RunState.FAILED, _describe(error)
         logger.exception("attempt %d failed", execution.ownership.attempt)
-    execution.record(state, **details)
+    if state is RunState.DONE:
+        execution.ownership.verify()
+        execution.folder.delete_what_is_not_needed()
+    else:
+        execution.record(state, **details)
     return state
 
 
@@ -311,7 +204,6 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     write_examples(folder, draw_examples(trainer))
     execution.ownership.verify()
     write_json(folder.path / "result.json", result)
-    folder.checkpoint.unlink(missing_ok=True)
 
 
 def _channel_statistics(data: ImageData) -> dict[str, list[float]]:

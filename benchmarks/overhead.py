@@ -21,6 +21,7 @@ from augbench.bench.run_folder import RunFolder, RunState, run_folders
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
 from augbench.bench.stopping import StopSignal
 from augbench.bench.worker import execute
+from benchmarks.file_calls import count_calls
 from benchmarks.rows import Goal, Row, Settings
 
 SECTION = "overhead"
@@ -44,11 +45,13 @@ def measure(settings: Settings) -> list[Row]:
     rounds = 1 if settings.quick else max(1, settings.repeats // 4)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        settings.progress(0, 3, "a run")
+        settings.progress(0, 4, "a run")
         rows = [_row("a run", "methods none and scale", _runs(place, settings, rounds), RUN_GOAL)]
-        settings.progress(1, 3, "a suite")
+        settings.progress(1, 4, "a suite")
         rows += _suites(place, settings, rounds)
-    settings.progress(2, 3, "augbench --help")
+        settings.progress(2, 4, "calls to the file system")
+        rows += count_calls(place, settings)
+    settings.progress(3, 4, "augbench --help")
     seconds = [_command(["--help"], settings) for _ in range(2 if settings.quick else settings.repeats)]
     return [
         *rows,

@@ -69,7 +69,7 @@ class Row:
         case: What is compared: shape, batch, network.
         contestant: Who.
         values: What was measured in each round, in `unit`, for one call.
-        unit: Seconds or bytes.
+        unit: Seconds, bytes, or nothing for what is counted.
         images: Images of one call, 0 where that says nothing.
         reference: The contestant of the same case by whose values these are divided, round by round.
         ratio: Those ratios; None without a reference.
@@ -80,7 +80,7 @@ class Row:
     case: str
     contestant: str
     values: Sequence[float]
-    unit: Literal["s", "B"] = "s"
+    unit: Literal["s", "B", ""] = "s"
     images: int = 0
     reference: str = ""
     ratio: Spread | None = None

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from benchmarks.rows import Goal, Row
 
-UNITS = {"s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")), "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))}
+UNITS = {"s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")), "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")), "": ((1.0, ""),)}
 
 
 def tables(title: str, rows: Sequence[Row]) -> Group:
@@ -43,9 +43,10 @@ def _ratio(row: Row) -> tuple[str, str]:
 
 
 def measured(value: float, unit: str) -> str:
-    """Write seconds or bytes with three digits and a unit that suits them."""
+    """Write seconds, bytes or a count with three digits and a unit that suits it."""
     factor, name = next((each for each in UNITS[unit] if abs(value) >= each[0]), UNITS[unit][-1])
-    return f"{value / factor:.3g} {name}" if abs(value) < 1000 * factor else f"{value / factor:,.0f} {name}"
+    digits = ".3g" if abs(value) < 1000 * factor else ",.0f"
+    return f"{value / factor:{digits}} {name}".rstrip()
 
 
 def verdict(row: Row) -> str:

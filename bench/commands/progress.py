@@ -32,7 +32,7 @@ class LaunchProgress:
         if not is_screen(self.console):
             for run in activity.ended[self.reported :]:
                 self.reported += 1
-                state = run.read_status().get("state", "not begun")
+                state = "done" if (run.path / "result.json").exists() else run.read_status().get("state", "not begun")
                 self.console.print(
                     f"[{self.reported}/{self.total}] {run.path.name}: {state}",
                     markup=False,

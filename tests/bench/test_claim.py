@@ -240,7 +240,7 @@ def test_a_heartbeat_survives_a_file_system_that_does_not_answer() -> None:
 def test_what_was_done_is_done_though_the_claim_cannot_be_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def is_full(path: Path, content: object) -> None:
+    def is_full(path: Path, content: object, **_: object) -> None:
         raise CannotGoOnError("no space left")
 
     with claimed(tmp_path):

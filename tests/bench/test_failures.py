@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from augbench.bench import worker
+from augbench.bench import execution, worker
 from augbench.bench.causes import Cause
 from augbench.bench.claim import BusyError
 from augbench.bench.dataset import ImageData
@@ -66,7 +66,7 @@ def test_a_loss_that_is_not_finite_is_a_failure_with_its_epoch(
     def start_epoch(self: Method[Any], epoch: int) -> None:
         self.__dict__["factor"] = float("nan") if epoch == 2 else 1.0
 
-    monkeypatch.setattr(worker, "SHARE_OF_SAVING", 0.0)  # the epochs before are kept, whenever was saved last
+    monkeypatch.setattr(execution, "SHARE_OF_SAVING", 0.0)  # the epochs before are kept, whenever was saved last
     monkeypatch.setattr(Method, "loss", diverge)
     monkeypatch.setattr(Method, "start_epoch", start_epoch)
     folder = make_folder(make_spec(epochs=3))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from augbench.bench import worker
+from augbench.bench import execution, worker
 from augbench.bench.causes import Cause
+from augbench.bench.execution import Execution
 from augbench.bench.placement import Placement
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
@@ -154,23 +155,23 @@ def test_a_cancelled_run_stops_at_its_next_heartbeat_and_does_not_begin_before_i
     folder = make_folder(make_spec(epochs=3))
     at_once = 0.001
     monkeypatch.setattr(worker, "heartbeat", lambda beat: worker_heartbeat(beat, at_once))
-    after_step = worker.Execution.after_step
+    after_step = Execution.after_step
 
-    def cancel_in_the_first_step(execution: worker.Execution, trainer: Trainer) -> None:
+    def cancel_in_the_first_step(execution: Execution, trainer: Trainer) -> None:
         if trainer.step == 1:
             folder.request_cancel()
             while execution.stop.cause is None:
                 assert folder.cancel_request.exists()
         after_step(execution, trainer)
 
-    monkeypatch.setattr(worker.Execution, "after_step", cancel_in_the_first_step)
+    monkeypatch.setattr(Execution, "after_step", cancel_in_the_first_step)
     assert execute(folder, placement, stop) is RunState.CANCELLED
     assert folder.read_status()["step"] == 1
     assert "augbench cancel" in folder.read_status()["reason"]
     assert execute(folder, placement, StopSignal()) is RunState.CANCELLED  # still
     assert folder.read_status()["attempt"] == 1
     folder.withdraw_cancel()
-    monkeypatch.setattr(worker.Execution, "after_step", after_step)
+    monkeypatch.setattr(Execution, "after_step", after_step)
     assert execute(folder, placement, StopSignal()) is RunState.DONE
 
 
@@ -193,11 +194,11 @@ def test_a_run_saves_now_and_then_within_an_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     saved = []
-    save = worker.Execution.save
-    monkeypatch.setattr(worker.Execution, "save", lambda run, trainer: (saved.append(trainer.step), save(run, trainer)))
+    save = Execution.save
+    monkeypatch.setattr(Execution, "save", lambda run, trainer: (saved.append(trainer.step), save(run, trainer)))
     assert execute(make_folder(make_spec(epochs=1)), placement, stop) is RunState.DONE
     assert saved == [7]  # at the end of the epoch
-    monkeypatch.setattr(worker, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(execution, "MOST_SECONDS_BETWEEN_SAVES", 0.0)
     saved.clear()
     assert execute(make_folder(make_spec(epochs=1)), placement, stop) is RunState.DONE
     assert saved[:6] == [1, 2, 3, 4, 5, 6]

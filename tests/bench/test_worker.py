@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from augbench.bench import clock, worker
+from augbench.bench import clock, execution
 from augbench.bench.catalogues import methods
 from augbench.bench.claim import BusyError
 from augbench.bench.errors import UserError
@@ -53,7 +53,7 @@ def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(
     assert execute(parts, placement, stop) is RunState.DONE
 
     assert outcome(parts) == outcome(whole)
-    assert parts.read_status()["attempt"] == 5
+    assert (parts.read_result() or {})["attempts"] == 5
 
 
 @pytest.mark.parametrize("method", ["none", "scale"])
@@ -189,8 +189,9 @@ def test_saving_takes_a_small_share_of_the_time(
             saved.append(state["step"])
         write_torch(path, state)
 
-    monkeypatch.setattr(worker, "SHARE_OF_SAVING", share)
-    monkeypatch.setattr(worker, "write_torch", save)
+    monkeypatch.setattr(execution, "SHARE_OF_SAVING", share)
+    monkeypatch.setattr(execution, "LEAST_SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(execution, "write_torch", save)
     spec = make_spec(epochs=3)
     protocol = spec.protocol.model_copy(update={"evaluated_on": evaluated_on})
     folder = make_folder(spec.model_copy(update={"protocol": protocol}))
@@ -209,21 +210,21 @@ def test_an_epoch_is_saved_when_fifty_times_as_long_as_saving_took_has_passed(
     saved: list[int] = []
     spec, now = make_spec(epochs=9), 0.0
     trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), torch.device("cpu"))
-    monkeypatch.setattr(worker.time, "monotonic", lambda: now)
+    monkeypatch.setattr(execution.time, "monotonic", lambda: now)
 
     def save(path: Path, state: dict[str, Any]) -> None:
         nonlocal now
         now += 2
         saved.append(state["step"])
 
-    monkeypatch.setattr(worker, "write_torch", save)
-    monkeypatch.setattr(worker, "read_torch", lambda path: {})
+    monkeypatch.setattr(execution, "write_torch", save)
+    monkeypatch.setattr(execution, "read_torch", lambda path: {})
     folder = make_folder(spec)
     with folder.claim() as ownership:
-        execution = worker.Execution(folder, ownership, stop, last_save=now)
+        attempt = execution.Execution(folder, ownership, stop, last_save=now)
         for trainer.step in range(1, 9):
             now += 40  # seconds of an epoch; saving takes 2
-            execution.after_phase(trainer)
+            attempt.after_phase(trainer)
     assert saved == [1, 4, 7]  # the first, and those with 120 > 100 seconds since the last
 
 

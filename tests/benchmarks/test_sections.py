@@ -16,6 +16,7 @@ from augbench.bench.protocol import Budget
 from augbench.bench.space import to_unit_interval
 from benchmarks import epoch, machine, memory, overhead, step
 from benchmarks.__main__ import main
+from benchmarks.file_calls import read_trace
 from benchmarks.made_up import made_up_data, new_run
 from benchmarks.rows import Entry, Goal, Row, Settings
 from benchmarks.sections import SECTIONS, section
@@ -140,6 +141,23 @@ def test_clocks_of_all_phases_and_devices_are_taken_off() -> None:
     assert overhead.clocked({"seconds": seconds}) == 3.75
 
 
+def test_calls_of_the_worker_that_name_its_folder_are_counted() -> None:
+    trace = """\
+7 10.0 openat(AT_FDCWD, "/o/runs/a/spec.json", O_RDONLY) = 3
+8 10.5 openat(AT_FDCWD, "/usr/lib/libc.so", O_RDONLY) = 3
+8 11.0 openat(AT_FDCWD, "/o/runs/a/claim-1.json", O_WRONLY|O_CREAT|O_EXCL, 0666) = 4
+8 12.0 rename("/o/runs/a/.checkpoint.pt.1.tmp", "/o/runs/a/checkpoint.pt") = 0
+8 12.0 fsync(4) = 0
+7 12.5 openat(AT_FDCWD, "/o/runs/a/status.json", O_RDONLY) = 3
+8 14.0 unlink("/o/runs/a/.checkpoint.pt.1.tmp") = 0
+8 15.0 +++ exited with 0 +++"""
+    found = read_trace(trace.splitlines())
+    assert found.times == (11.0, 12.0, 12.0, 14.0)
+    assert found.per_second == 3 / 2
+    with pytest.raises(ValueError, match="no run"):
+        read_trace([])
+
+
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
@@ -150,6 +168,8 @@ def test_clocks_of_all_phases_and_devices_are_taken_off() -> None:
         (153.6e6, "B", "154 MB"),
         (-2.5e6, "B", "-2.5 MB"),
         (0.0, "B", "0 kB"),
+        (87.0, "", "87"),
+        (0.734, "", "0.734"),
     ],
 )
 def test_numbers_have_three_digits_and_a_unit_that_suits_them(value: float, unit: str, text: str) -> None:
