@@ -20,6 +20,8 @@ from augbench.results.records.labels import RunLabels, label_runs
 
 SECONDS_BETWEEN_QUESTIONS = 10.0  # to a scheduler, which answers to many
 SECONDS_TO_BEGIN = 30.0  # that a launcher which has just made the folders of its runs may take until the first begins
+SECONDS_OF_SILENCE = 30.0  # of a run that goes on, after which its folder is read again
+LEAST_AGE_OF_A_CHANGE = 2.0  # seconds after which its time tells it from a later one, also where times are coarse
 LEAST_SECONDS_MEASURED = 5.0  # of progress, before anything is concluded from it
 
 
@@ -111,7 +113,7 @@ class Overview:
         if self.in_state(RunState.RUNNING, RunState.SUBMITTED, RunState.UNKNOWN):
             return True
         may_begin = self.in_state(RunState.PLANNED, RunState.KILLED)
-        return any(_changed(run.folder) > time.time() - SECONDS_TO_BEGIN for run in may_begin)
+        return any(time.time() - _changed(run.folder) / 1e9 < SECONDS_TO_BEGIN for run in may_begin)
 
 
 def _counted(members: Sequence[tuple[tuple[str, str], RunState]]) -> list[Row]:
@@ -121,12 +123,12 @@ def _counted(members: Sequence[tuple[tuple[str, str], RunState]]) -> list[Row]:
     return [Row(*names, states) for names, states in sorted(counts.items())]
 
 
-def _changed(folder: RunFolder) -> float:
-    """When anything was written into a run folder last, in seconds since 1970."""
+def _changed(folder: RunFolder) -> int:
+    """When anything was written into a run folder last, in nanoseconds since 1970."""
     try:
-        return folder.path.stat().st_mtime
+        return folder.path.stat().st_mtime_ns
     except OSError:
-        return 0.0
+        return 0
 
 
 class RecentStates:
@@ -158,7 +160,7 @@ class Survey:
     out: Path
     _kinds: dict[bytes, RunSpec] = field(default_factory=dict)  # a run of each kind, by what runs of it have in common
     _kind_of: dict[str, tuple[bytes, str]] = field(default_factory=dict)  # by name of a folder, its kind and identity
-    _done: set[str] = field(default_factory=set)
+    _states_of: dict[str, tuple[int, RunState]] = field(default_factory=dict)  # with when the folder was changed, in ns
     _states: RecentStates = field(default_factory=RecentStates)
 
     def look(self) -> Overview:
@@ -204,10 +206,23 @@ class Survey:
         return self._kind_of[name][0]
 
     def _observe(self, folder: RunFolder, states: RunStates) -> Observed:
-        name = folder.path.name
-        if name not in self._done and read_result(folder, self._kind_of[name][1]) is not None:
-            self._done.add(name)
-        return states.of(folder, RunState.DONE if name in self._done else None)
+        """Tell what is known of a run; its files are read only where its folder was changed since they were read.
+
+        A run that goes on writes something every few seconds; where nothing was written for longer, it may have died.
+        """
+        name, now = folder.path.name, time.time_ns()
+        changed, state = self._states_of.get(name, (0, None))
+        is_silent = state is RunState.RUNNING and now - changed > SECONDS_OF_SILENCE * 1e9
+        if state is not RunState.DONE and (state is None or is_silent or _changed(folder) != changed):
+            changed = _changed(folder)
+            has_result = read_result(folder, self._kind_of[name][1]) is not None
+            state = RunState.DONE if has_result else folder.state()
+            is_old = (
+                now - changed > LEAST_AGE_OF_A_CHANGE * 1e9
+            )  # else another may follow at the same time of the clock
+            if has_result or is_old:
+                self._states_of[name] = (changed, state)
+        return states.of(folder, state)
 
 
 @dataclass(frozen=True)
@@ -263,15 +278,15 @@ def progress_of(run: SeenRun, now: datetime) -> Progress:
 
 def _left(status: Mapping[str, Any], reported: datetime | None, silent: float) -> float | None:
     """Conclude from the steps of this attempt how long the others take."""
-    began = status.get("phase_began", {})
+    began = status.get("phase_began") or {}
     start = moment(began.get("time"))
     if status.get("phase") != "training" or reported is None or start is None:
         return None
-    done: int = status["step"] - began["step"]
+    done: int = status.get("step", 0) - began["step"]
     seconds = (reported - start).total_seconds()
     if done <= 0 or seconds < LEAST_SECONDS_MEASURED:
         return None
-    left: int = status["steps"] - status["step"]
+    left: int = status.get("steps", 0) - status.get("step", 0)
     return max(0.0, left * seconds / done - silent)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -83,6 +84,27 @@ def test_a_second_look_reads_what_is_done_no_more_and_sees_what_has_changed(
     monkeypatch.setattr(overview, "read_result", lambda folder, _: read.append(folder.path.name))
     assert survey.look().counts() == {RunState.DONE: 1, RunState.FAILED: 1}
     assert read == [going.path.name]
+
+
+def test_a_run_that_goes_on_is_read_when_its_folder_has_changed_or_it_is_silent(
+    plant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going = plant.running()
+    read: list[str] = []
+    monkeypatch.setattr(overview, "read_result", lambda folder, _: read.append(folder.path.name))
+    survey = Survey(plant.out)
+
+    def look(changed_before: float) -> int:
+        then = clock - changed_before
+        os.utime(going.path, (then, then))
+        survey.look()
+        return len(read)
+
+    clock = time.time()
+    assert [look(0.0), look(0.0)] == [1, 2], "a folder that was changed just now may change again unnoticed"
+    assert [look(10.0), look(10.0)] == [3, 3]
+    assert [look(9.0), look(9.0)] == [4, 4]
+    assert [look(40.0), look(40.0)] == [5, 6], "its process may be dead"
 
 
 def test_slurm_is_asked_every_ten_seconds_at_most(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
