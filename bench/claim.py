@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from augbench.bench.disk import what_helps
 from augbench.bench.errors import CannotGoOnError
 from augbench.bench.files import read_json, write_json
 from augbench.bench.locks import try_lock
@@ -246,8 +247,8 @@ def _now() -> str:
 
 def _cannot_own(folder: Path, error: OSError) -> CannotGoOnError:
     return CannotGoOnError(
-        f"{folder} cannot be claimed: {error.strerror or error}. Free some space or change its permissions, then give "
-        "the same command again; what was written before is kept."
+        f"{folder} cannot be claimed: {error.strerror or error}. {what_helps(error, folder, '--out')}, then give the "
+        "same command again; what was written before is kept."
     )
 
 

@@ -1,17 +1,16 @@
 """Downloads of data sets: from one mirror after the other, resumed after a kill, checked before they are in place."""
 
 import hashlib
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from errno import EDQUOT, EEXIST, ENOSPC, ENOTDIR
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from augbench.bench.disk import FULL, room_on_disk_of, what_helps
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import flush_to_disk
 from augbench.bench.locks import exclusive
@@ -227,11 +226,13 @@ def md5_of(path: Path) -> str:
 def check_space(folder: Path, needed: int) -> None:
     """Make sure that the disk has room for `needed` bytes.
 
+    Where it says that nothing is left, the attempt decides: so do file systems that do not know.
+
     Raises:
         UserError: If it has not.
     """
-    free = shutil.disk_usage(folder).free
-    if free < needed:
+    free = room_on_disk_of(folder).bytes
+    if free and free < needed:
         raise UserError(
             f"The disk of {folder} has {megabytes(free)} left, and {megabytes(needed)} are needed. Free some space or "
             "choose a folder on another disk with --data, then give the same command again."
@@ -254,14 +255,10 @@ def disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         where = error.filename or path
-        if error.errno in (ENOSPC, EDQUOT):
-            raise CannotGoOnError(
-                f"The disk of {path} is full: {error.strerror}. Free some space or choose a folder on another disk "
-                "with --data, then give the same command again; it goes on from what is there."
-            ) from None
-        in_the_way = error.errno in (EEXIST, ENOTDIR)
-        first = "Move away the file that is in the place of a folder" if in_the_way else "Change its permissions"
+        is_full = error.errno in FULL
+        what = f"The disk of {path} is full" if is_full else f"{where} cannot be read or written"
+        kept = "; it goes on from what is there" if is_full else ""
         raise CannotGoOnError(
-            f"{where} cannot be read or written: {error.strerror or error}. {first} or choose another folder with "
-            "--data, then give the same command again."
+            f"{what}: {error.strerror or error}. {what_helps(error, path, '--data')}, then give the same command "
+            f"again{kept}."
         ) from None

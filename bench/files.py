@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from augbench.bench.disk import what_helps
 from augbench.bench.errors import CannotGoOnError
 
 UNREADABLE_ARRAYS = (
@@ -180,6 +181,6 @@ def make_folder(path: Path) -> Path:
 
 def _not_writable(path: Path, error: OSError) -> CannotGoOnError:
     return CannotGoOnError(
-        f"{path} cannot be written: {error.strerror or error}. Choose another folder with --out, free some space "
-        "or change the permissions, then give the same command again; what was written before is kept."
+        f"{path} cannot be written: {error.strerror or error}. {what_helps(error, path, '--out')}, then give the same "
+        "command again; what was written before is kept."
     )

@@ -1,7 +1,6 @@
 """From a plan to finished runs: check what can be known before, then have a launcher place what is missing."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from augbench.bench.catalogues import dataset_and_options, networks
 from augbench.bench.claim import BusyError
 from augbench.bench.dataset_checks import check_for_tuning, load_checked
+from augbench.bench.disk import room_on_disk_of
 from augbench.bench.errors import UserError
 from augbench.bench.foreign import FOREIGN_ERRORS
 from augbench.bench.launchers.launcher import Activity, Launcher, Order, launchers
@@ -20,6 +20,7 @@ from augbench.bench.run_folder import RunState, check_output_folder, mark_output
 from augbench.bench.spec import RunSpec
 
 LEAST_FREE_BYTES = 200e6
+FILES_OF_A_RUN = 15  # and folders
 
 
 def prepare_launch(runs: Sequence[PlannedRun], order: Order) -> Launcher:
@@ -68,7 +69,7 @@ def launch(runs: Sequence[PlannedRun], order: Order, launcher: Launcher, poll: C
 
 
 def _check_output(runs: Sequence[PlannedRun], out: Path) -> None:
-    """Make sure that the run folders can be written to and that there is some space left."""
+    """Make sure that the run folders can be written to."""
     check_output_folder(out)
     for run in runs:
         path = run.folder.path
@@ -77,13 +78,23 @@ def _check_output(runs: Sequence[PlannedRun], out: Path) -> None:
                 f"The run folder {path} belongs to {_owner(path)} and cannot be written to by you. Choose another "
                 "folder with --out, or have its owner make it writable for your group; nothing was started."
             )
-    existing = next(folder for folder in (out.resolve(), *out.resolve().parents) if folder.exists())
-    disk = shutil.disk_usage(existing)
-    if disk.total and disk.free < LEAST_FREE_BYTES:  # /proc, for one, has no size at all
-        raise UserError(
-            f"There are only {disk.free / 1e6:.0f} MB left where {out} lies, and a run needs up to a few hundred for "
-            "its checkpoint and results. Free some space or choose another folder with --out; nothing was started."
-        )
+
+
+def little_room(runs: Sequence[PlannedRun], out: Path) -> str:
+    """Say that a disk looks too full for runs; empty if it does not, or does not say how full it is.
+
+    Nothing is refused for it: some file systems always say that nothing is left, and what a run has saved is kept.
+    """
+    room = room_on_disk_of(out)
+    few = [f"{room.bytes / 1e6:.0f} MB"] if room.bytes is not None and room.bytes < LEAST_FREE_BYTES else []
+    if room.files is not None and room.files < FILES_OF_A_RUN * len(runs):
+        few.append(f"room for {room.files} files")
+    if not few:
+        return ""
+    return (
+        f"There is only {' and '.join(few)} left where {out} lies. A run writes up to a few hundred MB and about "
+        f"{FILES_OF_A_RUN} files. If the disk is right, free some space or choose a folder on another one with --out."
+    )
 
 
 def _owner(path: Path) -> str:

@@ -39,6 +39,7 @@ NOT_REPEATABLE = ("seconds", "attempts")  # what may differ between two attempts
 
 MakeSpec = Callable[..., RunSpec]
 CommandLine = Callable[..., tuple[int, str, str]]
+SetRoom = Callable[..., None]
 
 settings.register_profile("patient", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("patient")
@@ -80,6 +81,17 @@ def effort() -> Callable[[Callable[[], T]], tuple[T, float]]:
         return result, float(2 * taken / (before + after))
 
     return measure
+
+
+@pytest.fixture
+def set_room(monkeypatch: pytest.MonkeyPatch) -> SetRoom:
+    """Let disks have so many bytes and files left, out of so many."""
+
+    def change(free: int, *, of: int = 10**12, files: int = 10**6, of_files: int = 10**9) -> None:
+        disk = os.statvfs_result((1, 1, of, free, free, of_files, files, files, 0, 255))
+        monkeypatch.setattr(os, "statvfs", lambda path: disk)
+
+    return change
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from augbench.bench.errors import UserError, to_paste
 from augbench.bench.estimates import cost_to_confirm
 from augbench.bench.launchers.launcher import Launcher, Order, launchers
 from augbench.bench.launchers.local import Local
-from augbench.bench.launching import launch, prepare_launch
+from augbench.bench.launching import launch, little_room, prepare_launch
 from augbench.bench.plan import Plan, PlannedRun, make_plan, runs_in_words
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.run_states import Observed, RunStates
@@ -62,7 +62,7 @@ def place(runs: Sequence[PlannedRun], order: Order, *, title: str, of: int, yes:
         UserError: If something is wrong before the start.
         typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
     """
-    launcher = prepare_launch(runs, order)
+    launcher = _prepared(runs, order)
     if not yes:
         confirm(runs, order)
     at_a_time = f", at most {order.placement.workers} at a time" if launcher.name == Local.name else ""
@@ -152,10 +152,18 @@ def say_what_would_be_placed(runs: Sequence[PlannedRun], order: Order) -> None:
     Raises:
         UserError: If something is wrong that can be known before.
     """
-    launcher = prepare_launch(runs, order)
+    launcher = _prepared(runs, order)
     typer.echo(f"{runs_in_words(len(runs))} would be placed by {launcher.name}:")
     for line in launcher.describe(runs, order):
         typer.echo(f"  {line}")
+
+
+def _prepared(runs: Sequence[PlannedRun], order: Order) -> Launcher:
+    """Check all that can be known before, and say on standard error where the disk looks too full."""
+    launcher = prepare_launch(runs, order)
+    if sentence := little_room(runs, order.out):
+        typer.echo(f"Note: {sentence}", err=True)
+    return launcher
 
 
 def tell_of_changed_plugins(planned: Plan) -> None:

@@ -3,13 +3,11 @@
 import errno
 import hashlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import threading
-from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,8 @@ import pytest
 from augbench.bench import downloads
 from augbench.bench.downloads import DOWNLOADS, Listener, Published, download
 from augbench.bench.errors import UserError
+
+SetRoom = Callable[..., None]
 
 CONTENT = bytes(range(256)) * 40  # 10,240 bytes
 HTML = b"<!DOCTYPE html>\n<html><body>Please log in to the guest network</body></html>"
@@ -173,9 +173,8 @@ def test_a_silent_server_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "timed out" in text
 
 
-def test_a_full_disk_is_found_before(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = namedtuple("usage", "free")(5000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+def test_a_full_disk_is_found_before(server: Any, tmp_path: Path, set_room: SetRoom) -> None:
+    set_room(5000)
     text = error_of(published(server.url(NAME)), tmp_path)
     assert all(word in text for word in ("0.0 MB left", "needed", "--data", "same command again"))
     partial(tmp_path).write_bytes(CONTENT[:6000])  # the rest of it fits

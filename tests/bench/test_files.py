@@ -13,6 +13,7 @@ from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.files import atomic_write, flush_to_disk, make_folder, read_json, write_json
 from augbench.bench.locks import exclusive
 
+SetRoom = Callable[..., None]
 SetUmask = Callable[[int], None]
 
 
@@ -128,6 +129,33 @@ def test_what_need_not_last_is_not_flushed(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(os, "fsync", refuse)
     write_json(tmp_path / "a.json", {"a": 1}, durable=False)
     assert read_json(tmp_path / "a.json") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("number", "files", "said"),
+    [
+        (errno.ENOSPC, 5, "No space left on device. Free some space"),
+        (errno.ENOSPC, 0, "No space left on device. The disk can hold no more files"),
+        (errno.EDQUOT, 5, "Disk quota exceeded. Delete files of yours"),
+        (errno.EROFS, 5, "Read-only file system. Choose a folder on another disk"),
+        (errno.EACCES, 5, "Permission denied. Change its permissions"),
+        (errno.EIO, 5, "Input/output error. Choose a folder on another disk"),
+    ],
+)
+def test_the_advice_fits_the_error(
+    number: int, files: int, said: str, set_room: SetRoom, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    set_room(10**9, files=files)
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(CannotGoOnError) as raised:
+        write_json(tmp_path / "a.json", {})
+    text = str(raised.value)
+    assert said in text
+    assert "with --out" in text
+    assert "then give the same command again" in text
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.EOPNOTSUPP])

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import shutil
-from collections import namedtuple
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,8 @@ from augbench.bench.downloads import Published
 from augbench.bench.errors import CannotGoOnError, UserError
 from augbench.bench.prepared import Arrays, NotPreparedError, PreparedOptions, PreparedSource
 from augbench.bench.source_files import SourceFile, Supply
+
+SetRoom = Callable[..., None]
 
 CONTENT = b"a source file"
 
@@ -349,11 +350,16 @@ def test_a_full_disk_leaves_nothing_behind(root: Path, monkeypatch: pytest.Monke
     assert nothing_is_left(root)
 
 
-def test_too_little_space_is_found_before(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = namedtuple("usage", "free")(3000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+def test_too_little_space_is_found_before(root: Path, set_room: SetRoom) -> None:
+    set_room(3000)
     assert "are needed" in error_of(Small().prepare, Supply(root))
     assert nothing_is_left(root)
+
+
+@pytest.mark.parametrize("size", [0, 10**12])
+def test_a_disk_that_says_that_nothing_is_left_is_tried(size: int, root: Path, set_room: SetRoom) -> None:
+    set_room(0, of=size)
+    assert Small().prepare(Supply(root)).is_dir()
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

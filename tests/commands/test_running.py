@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -21,6 +21,7 @@ from augbench.bench.submissions import new_submission
 from augbench.bench.suite import load_suite
 
 CommandLine = Callable[..., tuple[int, str, str]]
+SetRoom = Callable[..., None]
 
 SUITE = """
 name = "small"
@@ -137,22 +138,37 @@ def test_a_profile_that_the_environment_names(
     assert len(placed) == 2
 
 
-class Disk(NamedTuple):
-    """What a disk has, in bytes."""
-
-    total: int
-    used: int
-    free: int
-
-
-def test_no_space_left_is_said_before_the_start(
-    suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("room", "said"),
+    [
+        ({"free": 10**8}, "only 100 MB left"),
+        ({"free": 0}, "only 0 MB left"),
+        ({"free": 10**12, "files": 29}, "only room for 29 files left"),
+        ({"free": 10**8, "files": 0}, "only 100 MB and room for 0 files left"),
+    ],
+)
+def test_a_disk_that_looks_full_is_said_before_the_start_and_tried(
+    room: dict[str, int],
+    said: str,
+    suite: Path,
+    placed: list[str],
+    augbench: CommandLine,
+    tmp_path: Path,
+    set_room: SetRoom,
 ) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: Disk(10**12, 10**12 - 10**8, 10**8))
-    code, _, errors = augbench("run", suite, "--out", tmp_path / "out")
-    assert code == 2
-    assert "only 100 MB left" in errors
-    assert not placed
+    set_room(**room)
+    errors = augbench("run", suite, "--out", tmp_path / "out")[2]
+    assert f"Note: There is {said}" in errors
+    assert len(placed) == 2
+
+
+@pytest.mark.parametrize("room", [{"free": 0, "of": 0}, {"free": 10**12, "files": 0, "of_files": 0}])
+def test_a_disk_that_does_not_say_how_large_it_is_is_not_spoken_of(
+    room: dict[str, int], suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path, set_room: SetRoom
+) -> None:
+    set_room(**room)
+    assert "left where" not in augbench("run", suite, "--out", tmp_path / "out")[2]
+    assert len(placed) == 2
 
 
 def test_a_run_folder_of_somebody_else_is_said_before_the_start(
