@@ -1,25 +1,31 @@
 """What a result depends on besides its specification: code, versions, machine, device, command."""
 
+import json
+import logging
 import os
 import platform
 import shlex
 import subprocess
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import augbench
-from augbench.bench.errors import UnfitMachineError
+from augbench.bench.errors import UnfitMachineError, shortened
 from augbench.bench.plugins import describe_plugins, plugin_files
 
 if TYPE_CHECKING:  # a launcher asks for no more than a command or the code, and need not wait for torch
     import torch
 
+logger = logging.getLogger("augbench")
+
 # A launcher passes the command that a person gave on to its workers in this variable.
 COMMAND_VARIABLE = "AUGBENCH_COMMAND"
 CODE_FOLDERS = ("bench", "methods", "datasets", "results", "slurm", "src")
+HEEDED = ("GIT_CONFIG", "GIT_EXEC_PATH", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM")
+"""How variables of git begin that do not say which repository is meant; who may be trusted is in the first."""
 PACKAGES = ("torch", "torchvision", "numpy", "pydantic", "mlxtend")
 
 
@@ -85,9 +91,13 @@ def describe_environment(device: "torch.device") -> dict[str, Any]:
     from augbench.bench import fused_resampling
 
     properties = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
+    code, code_unknown = _ask_for_code()
+    if code_unknown:
+        logger.warning("It is not known which version of the code this is, or whether it was changed: %s", code_unknown)
     return {
         "augbench": augbench.__version__,
-        "code": code_state(),
+        "code": code,
+        "code_unknown": code_unknown or None,  # not in `code`, which is published: it may name folders
         "command": given_command(),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -120,21 +130,50 @@ def float32_convolutions(device: "torch.device") -> str:
 
 
 def code_state() -> dict[str, Any]:
-    """Git commit of the code and whether files differ from it; both None outside a git checkout."""
-    folder = Path(__file__).resolve().parent
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None or _git(folder, "ls-files", "--error-unmatch", Path(__file__).name) is None:
-        return {"commit": None, "dirty": None}
-    # run folders that lie in the checkout are no change of the code
-    return {"commit": commit, "dirty": bool(_git(folder.parent, "status", "--porcelain", "--", *CODE_FOLDERS))}
+    """Git commit of the code and whether files differ from it; each is None where it is not known."""
+    return _ask_for_code()[0]
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
-    command = ["git", "-C", str(folder), *arguments]
+def _ask_for_code() -> tuple[dict[str, Any], str]:
+    """Return the state of the code, and why a part of it is not known; empty outside a git checkout."""
+    state: dict[str, Any] = {"commit": None, "dirty": None}
+    code = Path(__file__).resolve()
+    if not any((folder / ".git").exists() for folder in code.parents):  # a file in worktrees and submodules
+        return state | {"commit": _installed_commit()}, ""
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
-    except (OSError, subprocess.CalledProcessError):
+        if not _git(code.parent, "ls-files", "--", code.name):  # installed inside somebody's checkout
+            return state | {"commit": _installed_commit()}, ""
+        state["commit"] = _git(code.parent, "rev-parse", "--verify", "HEAD")
+        # run folders that lie in the checkout are no change of the code
+        changes = _git(code.parents[1], "status", "--porcelain", "--untracked-files=normal", "--", *CODE_FOLDERS)
+        state["dirty"] = bool(changes)
+    except OSError as error:
+        return state, f"git cannot be started: {error.strerror}"
+    except subprocess.CalledProcessError as error:
+        return state, f"git says: {shortened(' '.join(error.stderr.split()))}"
+    return state, ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    # a hook of git, for one, has variables that name another repository
+    variables = {
+        key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(HEEDED)
+    }
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True, env=variables)  # noqa: S603
+    return ended.stdout.strip()
+
+
+def _installed_commit() -> str | None:
+    """The commit that pip has written down of a package that it took from a git repository."""
+    try:
+        installed = distribution("augbench")
+        if Path(str(installed.locate_file("augbench/bench/environment.py"))).resolve() != Path(__file__).resolve():
+            return None
+        commit = json.loads(installed.read_text("direct_url.json") or "{}")["vcs_info"]["commit_id"]
+    except (PackageNotFoundError, ValueError, KeyError, TypeError):
         return None
+    return str(commit)
 
 
 def package_version(package: str) -> str | None:
