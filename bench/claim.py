@@ -31,6 +31,7 @@ HEARTBEAT_SECONDS = 10.0
 STALE_SECONDS = 60.0
 LAUNCHER_VARIABLE = "AUGBENCH_LAUNCHER"
 JOB_VARIABLE = "AUGBENCH_JOB"
+SUBMISSION_VARIABLE = "AUGBENCH_SUBMISSION"  # with which the job came: ids of jobs come again
 NAME = re.compile(r"claim-(\d+)\.json")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -50,7 +51,8 @@ class Claim:
     Attributes:
         path: Its file.
         attempt: Its number, from 1.
-        owner: Machine, host, pid, launcher and job of the process; empty if the file was not written to its end.
+        owner: Machine, host, pid, launcher, job and submission of the process; empty if the file was not written to
+            its end.
         released: Whether the owner has ended in an orderly way.
     """
 
@@ -58,6 +60,11 @@ class Claim:
     attempt: int
     owner: dict[str, Any]
     released: bool
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the present process has made it."""
+        return (self.owner.get("machine"), self.owner.get("pid")) == (this_machine(), os.getpid())
 
     def may_live(self, *, locks: bool, now: float | None = None) -> bool:
         """Whether its owner may be alive, if nobody holds the lock.
@@ -230,6 +237,7 @@ def _make_claim(folder: Path, attempt: int) -> Claim:
         "pid": os.getpid(),
         "launcher": os.environ.get(LAUNCHER_VARIABLE),
         "job": os.environ.get(JOB_VARIABLE),
+        "submission": os.environ.get(SUBMISSION_VARIABLE),
     }
     try:
         with path.open("x", encoding="utf-8") as file:

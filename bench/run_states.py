@@ -175,5 +175,11 @@ def _cause(state: RunState, status: dict[str, Any]) -> Cause | None:
 def _has_begun(own: Observed, status: dict[str, Any], folder: RunFolder) -> bool:
     """Whether its last job has got as far as its folder."""
     claim = last_claim(folder.path)
-    jobs = (claim.owner.get("job") if claim is not None else None, status.get("job"))
-    return own.job is not None and own.job in jobs
+    return _is_of_job(status, own) or (claim is not None and _is_of_job(claim.owner, own))
+
+
+def _is_of_job(record: dict[str, Any], own: Observed) -> bool:
+    """Whether a record is of the last job of a run; ids of jobs come again, but records of before have nothing else."""
+    if own.job is None or own.submission is None or record.get("job") != own.job:
+        return False
+    return record.get("submission") in (None, own.submission.token)

@@ -72,7 +72,7 @@ def execute_job(folder: Path, index: int, stop: StopSignal) -> str:
         sys.exit(1)
     state = _execute_when_free(run, submission, stop)
     _say(f"{run.path.name}: {state}")
-    if state is RunState.KILLED and ("SIGUSR2" in stop.received or ("SIGTERM" in stop.received and _still_runs())):
+    if state is RunState.KILLED and _is_to_queue_again(stop):
         _queue_again(run, submission)
     if state is RunState.FAILED and submission.arguments["fail_fast"]:
         _cancel_the_others(submission)
@@ -88,12 +88,13 @@ def job_id() -> str:
 
 
 def _describe_to_run(submission: "Submission") -> None:
-    from augbench.bench.claim import JOB_VARIABLE, LAUNCHER_VARIABLE
+    from augbench.bench.claim import JOB_VARIABLE, LAUNCHER_VARIABLE, SUBMISSION_VARIABLE
     from augbench.bench.environment import COMMAND_VARIABLE
     from augbench.bench.plugins import PLUGINS_VARIABLE
 
     os.environ[LAUNCHER_VARIABLE] = submission.launcher
     os.environ[JOB_VARIABLE] = job_id()
+    os.environ[SUBMISSION_VARIABLE] = submission.token
     os.environ[COMMAND_VARIABLE] = submission.command
     os.environ[PLUGINS_VARIABLE] = submission.arguments["plugins"]
 
@@ -114,7 +115,14 @@ def _record_other_code(run: "RunFolder", changes: list[str]) -> None:
     )
     _say(reason)
     if run.state() not in (RunState.RUNNING, RunState.DONE, RunState.FAILED):
-        run.write_status(RunState.NEVER_STARTED, cause=Cause.OTHER_CODE, reason=reason, job=job_id())
+        run.write_status(RunState.NEVER_STARTED, cause=Cause.OTHER_CODE, reason=reason, **_own_job())
+
+
+def _own_job() -> dict[str, str]:
+    """What tells the present job from others, for the status of a run that it does not execute."""
+    from augbench.bench.claim import SUBMISSION_VARIABLE
+
+    return {"job": job_id(), "submission": os.environ[SUBMISSION_VARIABLE]}
 
 
 def _execute_when_free(run: "RunFolder", submission: "Submission", stop: StopSignal) -> "RunState":
@@ -148,48 +156,78 @@ def _tell_of_missing_cores(asked: int) -> None:
         _say(f"Note: {asked} CPU cores were asked for, but this process may use {cores}.")
 
 
-def _still_runs() -> bool:
-    """Whether Slurm has not ended the job, as with scancel, nor queued it again, but has told it to make room soon.
+def _is_to_queue_again(stop: StopSignal) -> bool:
+    """Whether the job has been told to stop and is not queued again unless it sees to that itself.
 
-    Most clusters do that with SIGTERM, and leave a job alone that ends before the time of grace is over.
+    Most clusters tell a job with SIGTERM to make room soon, and leave it alone if it ends before the time of grace is
+    over. With SIGTERM also ends a job that was cancelled, or that Slurm has queued again itself. And a node that was
+    thought dead may wake up: then Slurm has begun the job elsewhere, which must not be disturbed.
     """
     from augbench.bench.slurm_jobs.client import SlurmError, slurm
 
-    try:
-        return slurm(["squeue", "--noheader", "--format=%T", f"--jobs={job_id()}"]).split() == ["RUNNING"]
-    except SlurmError:
+    if "SIGUSR2" not in stop.received and "SIGTERM" not in stop.received:
         return False
+    try:
+        said = slurm(["squeue", "--noheader", "--Format=State:30,RestartCnt:30", f"--jobs={job_id()}"]).split()[-2:]
+    except SlurmError as error:
+        _say(f"not queued again: {error}")
+        return False
+    if said[1:] != [str(_restarts())]:
+        _say("not queued again: Slurm has ended the job, or has begun it anew")
+        return False
+    return "SIGUSR2" in stop.received or said[0] == "RUNNING"
+
+
+def _restarts() -> int:
+    """How often the job had been queued again when the present attempt at it began."""
+    return int(os.environ.get("SLURM_RESTART_COUNT", "0"))
 
 
 def _queue_again(run: "RunFolder", submission: "Submission") -> None:
     """Queue the job again, unless it did nothing that could be saved several times in a row."""
-    from augbench.bench.causes import Cause
-    from augbench.bench.run_folder import RunState
     from augbench.bench.slurm_jobs.client import SlurmError, slurm
-    from augbench.bench.worker import IDLE_ATTEMPTS
 
-    status = run.read_status()
-    if status.get(IDLE_ATTEMPTS, 0) >= MOST_IDLE_ATTEMPTS:
-        reason = (
-            f"It was stopped {MOST_IDLE_ATTEMPTS} times in a row, by its time limit or for other jobs, before anything "
-            f"could be saved (in phase {status.get('phase', 'preparation')}; a search is not saved half-way). Give it "
-            "more time in the profile, then give the same command again."
-        )
-        run.amend_status(RunState.TIMED_OUT, cause=Cause.TIMED_OUT, reason=reason)
-        return
-    most = submission.arguments["restarts"]
-    if int(os.environ.get("SLURM_RESTART_COUNT", "0")) >= most:
-        reason = (
-            f"It has queued again as often as [slurm] restarts of the profile allows ({most}); it is saved, and the "
-            "same command goes on from here."
-        )
-        run.amend_status(RunState.TIMED_OUT, cause=Cause.TIMED_OUT, reason=reason)
+    if reason := _why_no_more(run, submission):
+        _record_time_out(run, reason)
         return
     try:
         slurm(["scontrol", "requeue", job_id()])
         _say("queued again")
     except SlurmError as error:
         _say(f"could not be queued again: {error}")
+
+
+def _why_no_more(run: "RunFolder", submission: "Submission") -> str:
+    """Say why the job is not to be queued again; empty if it is."""
+    from augbench.bench.worker import IDLE_ATTEMPTS
+
+    status = run.read_status()
+    if status.get(IDLE_ATTEMPTS, 0) >= MOST_IDLE_ATTEMPTS:
+        return (
+            f"It was stopped {MOST_IDLE_ATTEMPTS} times in a row, by its time limit or for other jobs, before anything "
+            f"could be saved (in phase {status.get('phase', 'preparation')}; a search is not saved half-way). Give it "
+            "more time in the profile, then give the same command again."
+        )
+    most = submission.arguments["restarts"]
+    if _restarts() >= most:
+        return (
+            f"It has queued again as often as [slurm] restarts of the profile allows ({most}); it is saved, and the "
+            "same command goes on from here."
+        )
+    return ""
+
+
+def _record_time_out(run: "RunFolder", reason: str) -> None:
+    """Record that a run goes on no more by itself, unless its status is by now that of another process."""
+    from augbench.bench.causes import Cause
+    from augbench.bench.claim import last_claim
+    from augbench.bench.run_folder import RunState
+
+    claim = last_claim(run.path)
+    if claim is None or not claim.is_own:
+        _say(f"not queued again: {reason}")
+        return
+    run.amend_status(RunState.TIMED_OUT, cause=Cause.TIMED_OUT, reason=reason)
 
 
 def _cancel_the_others(submission: "Submission") -> None:

@@ -80,10 +80,12 @@ def cluster(make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return made
 
 
-def begin(folder: RunFolder, monkeypatch: pytest.MonkeyPatch, job: str = "17_0") -> None:
-    """Begin an attempt at a run, in a job, and let it end without a word."""
+def begin(folder: RunFolder, monkeypatch: pytest.MonkeyPatch, job: str = "17_0", submission: str | None = None) -> None:
+    """Begin an attempt at a run, in a job, and let it end without a word; earlier versions record no submission."""
     monkeypatch.setenv(LAUNCHER_VARIABLE, "slurm")
     monkeypatch.setenv("AUGBENCH_JOB", job)
+    if submission is not None:
+        monkeypatch.setenv("AUGBENCH_SUBMISSION", submission)
     with claimed(folder.path):
         folder.write_status(RunState.RUNNING, attempt=1, step=5)
 
@@ -166,13 +168,24 @@ def test_a_job_that_found_other_code_is_told_from_one_that_saw_no_folder(cluster
     assert (known.state, known.cause, known.reason) == (RunState.NEVER_STARTED, Cause.OTHER_CODE, "a.py changed")
 
 
+@pytest.mark.parametrize(("job", "submission"), [("9_0", None), ("17_0", "an earlier one")])
 def test_an_earlier_attempt_does_not_count_as_the_beginning_of_this_job(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    job: str, submission: str | None, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin(cluster.folders[0], monkeypatch, job="9_0")
+    begin(cluster.folders[0], monkeypatch, job, submission)
     cluster.submit()
     cluster.jobs = {0: Job("FAILED")}
     assert cluster.observed().state is RunState.NEVER_STARTED
+
+
+@pytest.mark.parametrize("of_this_version", [True, False])
+def test_the_claim_of_its_last_job_says_that_it_has_begun(
+    of_this_version: bool, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = cluster.submit()
+    begin(cluster.folders[0], monkeypatch, submission=record.token if of_this_version else None)
+    cluster.jobs = {0: Job("FAILED")}
+    assert cluster.observed().state is RunState.KILLED
 
 
 def test_a_job_that_slurm_has_forgotten(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from augbench.bench import worker
 from augbench.bench.causes import Cause
-from augbench.bench.claim import JOB_VARIABLE, LAUNCHER_VARIABLE
+from augbench.bench.claim import JOB_VARIABLE, LAUNCHER_VARIABLE, SUBMISSION_VARIABLE, claimed
 from augbench.bench.code_state import fingerprint
 from augbench.bench.environment import COMMAND_VARIABLE
 from augbench.bench.plugins import PLUGINS_VARIABLE
@@ -26,14 +26,15 @@ Submit = Callable[..., tuple[RunFolder, Submission]]
 @pytest.fixture
 def submit(make_spec: Callable[..., RunSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submit:
     """Return a function that leaves a run and the record of its submission."""
-    for variable in (JOB_VARIABLE, LAUNCHER_VARIABLE, COMMAND_VARIABLE, PLUGINS_VARIABLE):
+    for variable in (JOB_VARIABLE, SUBMISSION_VARIABLE, LAUNCHER_VARIABLE, COMMAND_VARIABLE, PLUGINS_VARIABLE):
         monkeypatch.setenv(variable, "")  # a job sets them
 
-    def make(code: dict[str, Any]) -> tuple[RunFolder, Submission]:
+    def make(code: dict[str, Any], restarts: int = 5) -> tuple[RunFolder, Submission]:
         spec = make_spec()
         folder = RunFolder(tmp_path / "runs" / spec.folder_name)
         folder.write_spec(spec)
-        arguments = {"plugins": "", "allow_changed_code": False, "device": "cpu", "data": str(tmp_path), "restarts": 5}
+        arguments: dict[str, Any] = {"plugins": "", "allow_changed_code": False, "device": "cpu", "data": str(tmp_path)}
+        arguments["restarts"] = restarts
         resources = {"cpus": 1}
         submission = new_submission(
             "slurm", tmp_path, [spec.folder_name], resources=resources, arguments=arguments, code=code, command="x"
@@ -62,36 +63,65 @@ def test_a_job_that_finds_other_code_says_so_but_leaves_the_record_of_a_failure(
         assert "bench/gone.py is gone" in status["reason"]
 
 
+class Stopped:
+    """A job that Slurm has told to stop, and what it asks of Slurm then."""
+
+    def __init__(self, folder: RunFolder, submission: Submission, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.submission, self.monkeypatch = folder, submission, monkeypatch
+        self.asked: list[str] = []
+
+    def execute(self, signals: list[str], said: str, *, restarts: int = 0, owns: bool = True) -> None:
+        """Be stopped by signals in a process that Slurm had queued again so often, when Slurm says this of the job."""
+
+        def slurm(command: Sequence[str]) -> str:
+            self.asked.append(command[0])
+            return f"{said}\n"
+
+        def stopped(*_: object) -> RunState:
+            if owns:
+                with claimed(self.folder.path):
+                    self.folder.write_status(RunState.KILLED)
+            return RunState.KILLED
+
+        stop = StopSignal()
+        stop.received = signals
+        self.monkeypatch.setenv("SLURM_RESTART_COUNT", str(restarts))
+        self.monkeypatch.setattr(client, "slurm", slurm)
+        self.monkeypatch.setattr(worker, "execute", stopped)
+        with pytest.raises(SystemExit):
+            execute_job(self.submission.folder, 0, stop)
+
+
 @pytest.mark.parametrize(
-    ("signals", "word", "again"),
+    ("signals", "said", "again"),
     [
-        (["SIGUSR2"], "RUNNING", True),
-        (["SIGTERM"], "RUNNING", True),  # it is to make room within a time of grace
-        (["SIGTERM"], "COMPLETING", False),  # cancelled, or queued again by Slurm
-        (["SIGTERM"], "PENDING", False),
-        ([], "RUNNING", False),  # such as a full disk
+        (["SIGUSR2"], "RUNNING 3", True),
+        (["SIGTERM"], "RUNNING 3", True),  # it is to make room within a time of grace
+        (["SIGTERM"], "COMPLETING 3", False),  # cancelled, or queued again by Slurm
+        (["SIGTERM"], "PENDING 3", False),
+        ([], "RUNNING 3", False),  # such as a full disk
+        (["SIGTERM"], "RUNNING 4", False),  # its node was thought dead, and the job has begun elsewhere
+        (["SIGUSR2"], "RUNNING 4", False),
+        (["SIGUSR2"], "", False),
     ],
 )
 def test_a_job_queues_itself_again_only_where_slurm_does_not(
-    signals: list[str], word: str, again: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch
+    signals: list[str], said: str, again: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, submission = submit(code=fingerprint())
-    stop, asked = StopSignal(), list[str]()
-    stop.received = signals
+    job = Stopped(*submit(code=fingerprint()), monkeypatch)
+    job.execute(signals, said, restarts=3)
+    assert ("scontrol" in job.asked) is again
 
-    def slurm(command: Sequence[str]) -> str:
-        asked.append(command[0])
-        return f"{word}\n"
 
-    def stopped(*_: object) -> RunState:
-        folder.write_status(RunState.KILLED)
-        return RunState.KILLED
-
-    monkeypatch.setattr(client, "slurm", slurm)
-    monkeypatch.setattr(worker, "execute", stopped)
-    with pytest.raises(SystemExit):
-        execute_job(submission.folder, 0, stop)
-    assert ("scontrol" in asked) is again
+@pytest.mark.parametrize("owns", [True, False])
+def test_a_job_that_may_not_queue_again_says_so_in_its_own_status_only(
+    owns: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Stopped(*submit(code=fingerprint(), restarts=2), monkeypatch)
+    job.folder.write_status(RunState.RUNNING, step=5)  # of another process
+    job.execute(["SIGUSR2"], "RUNNING 2", restarts=2, owns=owns)
+    assert "scontrol" not in job.asked
+    assert job.folder.read_status()["state"] == (RunState.TIMED_OUT if owns else RunState.RUNNING)
 
 
 def test_a_node_without_letters_gets_messages_too(monkeypatch: pytest.MonkeyPatch) -> None:
