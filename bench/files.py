@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import secrets
+import shlex
 import tempfile
 import tokenize
 import zipfile
@@ -184,3 +185,17 @@ def _not_writable(path: Path, error: OSError) -> CannotGoOnError:
         f"{path} cannot be written: {error.strerror or error}. {what_helps(error, path, '--out')}, then give the same "
         "command again; what was written before is kept."
     )
+
+
+def owner_of(path: Path) -> str:
+    """Name whom a file or folder belongs to."""
+    try:
+        return path.owner()
+    except KeyError:  # a user that this machine does not know
+        return f"the user with the number {path.stat().st_uid}"
+
+
+def how_to_read(folder: Path) -> str:
+    """Say how a folder, which may not be read, can be made readable."""
+    command = f"chmod -R g+rX {shlex.quote(str(folder))}"
+    return f"{folder} belongs to {owner_of(folder)}, who can make it readable for its group: `{command}`."

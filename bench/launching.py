@@ -10,6 +10,7 @@ from augbench.bench.claim import BusyError
 from augbench.bench.dataset_checks import check_for_tuning, load_checked
 from augbench.bench.disk import room_on_disk_of
 from augbench.bench.errors import UserError
+from augbench.bench.files import owner_of
 from augbench.bench.foreign import FOREIGN_ERRORS
 from augbench.bench.launchers.launcher import Activity, Launcher, Order, launchers
 from augbench.bench.network import build_checked
@@ -75,7 +76,7 @@ def _check_output(runs: Sequence[PlannedRun], out: Path) -> None:
         path = run.folder.path
         if path.exists() and not os.access(path, os.W_OK | os.X_OK):
             raise UserError(
-                f"The run folder {path} belongs to {_owner(path)} and cannot be written to by you. Choose another "
+                f"The run folder {path} belongs to {owner_of(path)} and cannot be written to by you. Choose another "
                 "folder with --out, or have its owner make it writable for your group; nothing was started."
             )
 
@@ -95,13 +96,6 @@ def little_room(runs: Sequence[PlannedRun], out: Path) -> str:
         f"There is only {' and '.join(few)} left where {out} lies. A run writes up to a few hundred MB and about "
         f"{FILES_OF_A_RUN} files. If the disk is right, free some space or choose a folder on another one with --out."
     )
-
-
-def _owner(path: Path) -> str:
-    try:
-        return path.owner()
-    except KeyError:  # a user that this machine does not know
-        return f"the user with the number {path.stat().st_uid}"
 
 
 def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:

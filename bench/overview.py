@@ -174,7 +174,7 @@ class Survey:
         shown = self.out if (self.out / "runs").resolve() == root / "runs" else root
         states = self._states.now(root)
         found: list[tuple[RunFolder, bytes, Observed]] = []
-        damaged: list[str] = []
+        damaged = [one.reason for one in states.unreadable]
         for name in (folder.path.name for folder in folders):
             folder = RunFolder(shown / "runs" / name)
             try:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from augbench.bench.errors import UserError
-from augbench.bench.run_folder import RunFolder, RunState, check_output_folder
+from augbench.bench.run_folder import NotReadableError, RunFolder, RunState, check_output_folder
 from augbench.bench.run_states import RunStates
 from augbench.bench.spec import RunSpec
 from augbench.bench.suite import Suite
@@ -107,7 +107,10 @@ def _planned(spec: RunSpec, runs: Path, there: frozenset[str], known: "KnownSpec
     folder = RunFolder(runs / name)
     if name not in there:
         return PlannedRun(spec, folder, RunState.PLANNED)
-    known.check(folder, spec)
+    try:
+        known.check(folder, spec)
+    except NotReadableError:  # of somebody else, and no matter for the other runs
+        return PlannedRun(spec, folder, RunState.UNKNOWN)
     result = read_result(folder, spec.identity)
     if result is None:
         return PlannedRun(spec, folder, states.of(folder).state)

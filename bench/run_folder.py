@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from augbench.bench.causes import Cause
 from augbench.bench.claim import Ownership, claimed, is_alive, last_claim, unowned
 from augbench.bench.errors import CannotGoOnError, UserError, shortened
-from augbench.bench.files import make_folder, read_json, write_json, write_text
+from augbench.bench.files import how_to_read, make_folder, read_json, write_json, write_text
 from augbench.bench.protocol import PROTOCOL_VERSION
 from augbench.bench.registry import NAME_PATTERN
 from augbench.bench.sound_status import sound_status
@@ -53,6 +53,10 @@ class RunState(StrEnum):
 
 class DamagedError(UserError):
     """A run folder that is truncated, foreign or of a newer protocol."""
+
+
+class NotReadableError(DamagedError):
+    """A run folder that the present user may not read."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +119,16 @@ class RunFolder:
         """Read what the run is.
 
         Raises:
+            NotReadableError: If it may not be read.
             DamagedError: If the file is missing, truncated, foreign, changed by hand or of a newer protocol version.
         """
-        return parse_spec(lambda: read_json(self.path / "spec.json"), self.path)
+        path = self.path / "spec.json"
+        try:
+            return parse_spec(lambda: read_json(path), self.path)
+        except DamagedError:
+            if _may_not_read(path):
+                raise NotReadableError(f"The other runs are not affected, but {how_to_read(self.path)}") from None
+            raise
 
     def read_result(self) -> dict[str, Any] | None:
         """Read the result of a finished run, or None.
@@ -277,6 +288,14 @@ class RunFolder:
         """Delete what a kill in the middle of a write has left; only for the owner."""
         for file in self.path.glob(".*.tmp"):
             file.unlink(missing_ok=True)
+
+
+def _may_not_read(path: Path) -> bool:
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return False
 
 
 def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> RunSpec:

@@ -1,18 +1,21 @@
 """The state of runs from all that is known of them: their folders, and what a scheduler says of their jobs."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from augbench.bench.causes import Cause
 from augbench.bench.claim import last_claim
+from augbench.bench.files import how_to_read
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.slurm_jobs.client import SlurmError
+from augbench.bench.slurm_jobs.doubts import why_in_doubt, why_in_the_way
 from augbench.bench.slurm_jobs.queue import STATES, Job, Jobs, ask_slurm
-from augbench.bench.submissions import Submission, is_submitting, read_submission, read_submissions
+from augbench.bench.submissions import Submission, is_submitting, read_records, read_submission
 
 SETTLED = (RunState.DONE, RunState.RUNNING, RunState.FAILED)
+OVER = (RunState.CANCELLED, RunState.TIMED_OUT, RunState.NEVER_STARTED)  # a job that records one of them ends for good
 SILENT = (RunState.DONE, RunState.PLANNED)  # states of which a record has nothing to say
 
 
@@ -53,13 +56,17 @@ class RunStates:
     Args:
         out: Output folder.
 
-    Raises:
-        UserError: If a record of a submission is damaged.
+    Attributes:
+        unreadable: Submissions whose records cannot be read. While jobs of theirs may wait or go on, the runs that
+            may be meant are unknown.
     """
 
     def __init__(self, out: Path) -> None:
-        self.submissions = read_submissions(out)
-        self._last = {name: (s, index) for s in self.submissions for index, name in enumerate(s.runs)}
+        records = read_records(out)
+        self.unreadable = records.unreadable
+        self._last = {name: (s, index) for s in records.submissions for index, name in enumerate(s.runs)}
+        self._doubts: dict[str, str] = {}  # by token of a submission, why Slurm may hide its jobs
+        self._why_in_the_way = cache(why_in_the_way)
 
     def of(self, folder: RunFolder, state: RunState | None = None) -> Observed:
         """Tell the state of a run.
@@ -71,11 +78,19 @@ class RunStates:
         Raises:
             DamagedError: If there is a result but it cannot be read.
         """
-        state = folder.state() if state is None else state
         submission, index = self._last.get(folder.path.name, (None, 0))
-        is_cancelled = state is RunState.CANCELLED and folder.cancel_request.exists()  # whatever its job does yet
-        if submission is None or state in SETTLED or is_cancelled:
-            status = {} if state in SILENT else folder.read_status()
+        try:
+            state = folder.state() if state is None else state
+            is_cancelled = state is RunState.CANCELLED and folder.cancel_request.exists()  # whatever its job does yet
+        except PermissionError:
+            return Observed(RunState.UNKNOWN, how_to_read(folder.path), submission=submission)
+        status = {} if state in SILENT else folder.read_status()
+        if state in SETTLED or is_cancelled:
+            return _from_status(status, state, submission, index)
+        unreadable = tuple(one for one in self.unreadable if one.may_follow(submission))
+        if unreadable and (reason := self._why_in_the_way(unreadable)):
+            return Observed(RunState.UNKNOWN, reason, submission=submission)
+        if submission is None:
             return _from_status(status, state, submission, index)
         return self._submitted(folder, state, submission, index)
 
@@ -94,13 +109,29 @@ class RunStates:
         job = self._slurm.get((submission.token, index))
         if (job is None or not job.waits_or_runs) and (now := folder.state()) is not state:
             return self.of(folder, now)  # it has ended since its folder was read
-        if elsewhere and (job is None or not job.waits_or_runs):
-            return own
         if job is None:
-            if own.job is None:
-                return Observed(RunState.SUBMITTED, "It is being submitted.", submission=submission)
-            return own if begun else _never(own, "Slurm no longer knows its job, which never began.")
+            return self._unlisted(own, submission, known=begun or elsewhere)
+        if elsewhere and not job.waits_or_runs:
+            return own
         return _with_job(own, job, submission.log_of(index), begun=begun)
+
+    def _unlisted(self, own: Observed, submission: Submission, *, known: bool) -> Observed:
+        """Tell the state of a run whose job Slurm does not list; `known`: its folder says what became of it."""
+        if own.job is None:
+            return Observed(RunState.SUBMITTED, "It is being submitted.", submission=submission)
+        if known and own.state in OVER:
+            return own
+        if doubt := self._why_in_doubt(submission):
+            reason = f"It was submitted as {own.job}; {doubt}."
+            return Observed(RunState.UNKNOWN, reason, None, own.job, submission=submission)
+        return own if known else _never(own, "Slurm no longer knows its job, which never began.")
+
+    def _why_in_doubt(self, submission: Submission) -> str:
+        if not self._doubts and not isinstance(self._slurm, SlurmError):
+            self._doubts = {token: "" for token, _ in self._slurm}  # where one job is listed, none is hidden
+        if submission.token not in self._doubts:
+            self._doubts[submission.token] = why_in_doubt(submission)
+        return self._doubts[submission.token]
 
     @cached_property
     def _slurm(self) -> Jobs | SlurmError:

@@ -5,10 +5,12 @@ even if the launcher dies in between, by the name that the jobs have in the queu
 """
 
 import getpass
+import re
 import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,19 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from augbench.bench.errors import CannotGoOnError, UserError
-from augbench.bench.files import make_folder, read_json, write_json
+from augbench.bench.files import how_to_read, make_folder, owner_of, parse_json, write_json
 from augbench.bench.locks import exclusive, is_held
 
 RECORD = "submission.json"
 LOCK = ".lock"
 PREFIX = "augbench-"
+# When it was made by the clock of the launcher, something by chance, and which one of the output folder it is: clocks
+# of login nodes differ. Earlier versions had no number.
+TOKEN = re.compile(r"(\d{8})-(\d{6})-[0-9a-f]{8}(?:-(\d+))?")
+
+
+class NoRecordError(UserError):
+    """There is no record of a submission where one is looked for."""
 
 
 class Submission(BaseModel):
@@ -69,6 +78,11 @@ class Submission(BaseModel):
         """Name of its jobs in the queue."""
         return PREFIX + self.token
 
+    @property
+    def order(self) -> tuple[int, str]:
+        """What tells which of two submissions of an output folder came first."""
+        return _number(self.token), self.time
+
     def job_of(self, index: int) -> str | None:
         """Id of the job of a run, as the scheduler's commands take it."""
         if self.job is None:
@@ -88,6 +102,62 @@ class Submission(BaseModel):
         write_json(make_folder(self.folder) / RECORD, self.model_dump(mode="json"))
 
 
+@dataclass(frozen=True)
+class Unreadable:
+    """A submission whose record cannot be read.
+
+    Attributes:
+        folder: Its folder, or the one that holds all submissions.
+        reason: Why, and what helps.
+    """
+
+    folder: Path
+    reason: str
+
+    @property
+    def token(self) -> str | None:
+        """Its name; None if that is not known."""
+        return self.folder.name if TOKEN.fullmatch(self.folder.name) else None
+
+    @property
+    def job_name(self) -> str:
+        """Name of its jobs in the queue."""
+        return PREFIX + self.folder.name
+
+    @property
+    def user(self) -> str:
+        """Who has made it."""
+        return owner_of(self.folder)
+
+    def may_follow(self, submission: Submission | None) -> bool:
+        """Whether it may have been made after another one."""
+        found = TOKEN.fullmatch(self.folder.name)
+        if submission is None or found is None:
+            return True
+        digits = found[1] + found[2]
+        number, time = submission.order
+        return (_number(self.folder.name), digits) >= (number, re.sub(r"\D", "", time)[: len(digits)])
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is recorded of the submissions of an output folder.
+
+    Attributes:
+        submissions: Those whose record can be read, oldest first.
+        unreadable: The others.
+    """
+
+    submissions: tuple[Submission, ...]
+    unreadable: tuple[Unreadable, ...]
+
+
+def _number(token: str) -> int:
+    """Which submission of its output folder it is; 0 for those of earlier versions, which count as older."""
+    found = TOKEN.fullmatch(token)
+    return int(found[3] or 0) if found else 0
+
+
 def new_submission(
     launcher: str,
     out: Path,
@@ -98,10 +168,16 @@ def new_submission(
     code: Mapping[str, Any],
     command: str,
 ) -> Submission:
-    """Make the record of what is about to be handed to a scheduler; it is not written yet."""
+    """Make the record of what is about to be handed to a scheduler; it is not written yet.
+
+    Where locks work, nobody else makes one in the meantime: see `submitting`.
+    """
     now = datetime.now(UTC)
+    folder = out / "submissions"
+    there = folder.iterdir() if folder.is_dir() else ()
+    number = 1 + max((_number(path.name) for path in there), default=0)
     return Submission(
-        token=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}",
+        token=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}-{number}",
         launcher=launcher,
         out=out.resolve(),
         runs=tuple(runs),
@@ -119,11 +195,19 @@ def read_submission(folder: Path) -> Submission:
     """Read a record.
 
     Raises:
-        UserError: If it is missing or damaged.
+        NoRecordError: If there is none.
+        UserError: If it is damaged, or must not be read.
     """
     try:
-        return Submission.model_validate(read_json(folder / RECORD))
-    except (ValueError, ValidationError) as error:
+        return Submission.model_validate(parse_json((folder / RECORD).read_bytes(), RECORD))
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoRecordError(
+            f"There is no record {folder / RECORD} here. If the machine that submitted the job sees it, the file "
+            "system of this one shows it late or not at all; give the command that places runs again."
+        ) from None
+    except OSError as error:
+        raise UserError(_not_known(folder, error)) from None
+    except ValueError as error:
         reason = f"{error.error_count()} wrong fields" if isinstance(error, ValidationError) else str(error)
         raise UserError(
             f"The record of a submission in {folder} is damaged: {reason}. Delete the folder; runs that were submitted "
@@ -131,16 +215,34 @@ def read_submission(folder: Path) -> Submission:
         ) from None
 
 
-def read_submissions(out: Path) -> list[Submission]:
-    """Read every record of an output folder, oldest first.
+def _not_known(folder: Path, error: OSError) -> str:
+    return f"What was submitted is not known: {error.strerror or error}. {how_to_read(folder)}"
 
-    Raises:
-        UserError: If one is damaged.
-    """
+
+def read_records(out: Path) -> Records:
+    """Read every record of an output folder; one that cannot be read holds up nobody."""
     folder = out / "submissions"
-    paths = sorted(folder.iterdir()) if folder.is_dir() else []
-    found = [read_submission(path) for path in paths if (path / RECORD).is_file()]
-    return sorted(found, key=lambda submission: submission.time)
+    found: list[Submission] = []
+    unreadable: list[Unreadable] = []
+    try:
+        paths = sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        paths = []
+    except OSError as error:
+        return Records((), (Unreadable(folder, _not_known(folder, error)),))
+    for path in paths:
+        try:
+            found.append(read_submission(path))
+        except NoRecordError:  # such as the folder of a launcher that keeps none
+            continue
+        except UserError as error:
+            unreadable.append(Unreadable(path, str(error)))
+    return Records(tuple(sorted(found, key=lambda submission: submission.order)), tuple(unreadable))
+
+
+def read_submissions(out: Path) -> list[Submission]:
+    """Read every record of an output folder that can be read, oldest first."""
+    return list(read_records(out).submissions)
 
 
 @contextmanager

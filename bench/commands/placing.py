@@ -21,6 +21,7 @@ from augbench.bench.estimates import cost_to_confirm
 from augbench.bench.launchers.launcher import Launcher, Order, launchers
 from augbench.bench.launchers.local import Local
 from augbench.bench.launching import launch, little_room, prepare_launch
+from augbench.bench.plain_text import safe
 from augbench.bench.plan import Plan, PlannedRun, make_plan, runs_in_words
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.run_states import Observed, RunStates
@@ -83,24 +84,34 @@ def _after_interrupt(launcher: Launcher) -> str:
 
 
 def _to_do(planned: Plan, order: Order, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
-    """Runs to place: not those that somebody executes already, or that wait in a queue.
+    """Runs to place: not those that somebody executes already, that wait in a queue, or that perhaps do.
 
     Raises:
-        UserError: If it is not known of some whether they wait.
+        UserError: If nothing is left but runs of which it is not known whether they wait.
     """
-    runs = planned.to_do(retry_failed=retry_failed)
-    unknown = [run for run in runs if run.state is RunState.UNKNOWN]
-    if unknown:
-        reason = RunStates(order.out).of(unknown[0].folder).reason
-        raise UserError(
-            f"The state of {runs_in_words(len(unknown))} in {order.out} is not known, so they might be placed twice. "
-            f"{unknown[0].folder.path.name}: {reason.rstrip('.')}. If that cluster is gone for good, delete "
-            f"{order.out / 'submissions'} and give the same command again."
-        )
     # a launcher that waits takes its turn with whoever executes them now
     waits = launchers().get(order.profile.launcher).waits
-    placed = {RunState.SUBMITTED} if waits else {RunState.SUBMITTED, RunState.RUNNING}
-    return tuple(run for run in runs if run.state not in placed)
+    placed = {RunState.SUBMITTED, RunState.UNKNOWN} | (set() if waits else {RunState.RUNNING})
+    runs = planned.to_do(retry_failed=retry_failed)
+    to_do = tuple(run for run in runs if run.state not in placed)
+    unknown = [run for run in runs if run.state is RunState.UNKNOWN]
+    if unknown and not to_do:
+        raise UserError(_why_unknown(unknown, order))
+    if unknown:
+        typer.echo(f"Left out: {safe(_why_unknown(unknown, order))}", err=True)
+    return to_do
+
+
+def _why_unknown(unknown: Sequence[PlannedRun], order: Order) -> str:
+    """Say why runs are not placed of which it is not known whether they wait, and what helps."""
+    first = unknown[0].folder
+    known = RunStates(order.out).of(first)
+    submission = known.submission
+    gone = f" If its job is gone for good, delete {submission.folder} and place it again." if submission else ""
+    return (
+        f"The state of {runs_in_words(len(unknown))} in {order.out} is not known, so they might be placed twice. "
+        f"{first.path.name}: {known.reason.rstrip('.')}.{gone}"
+    )
 
 
 def confirm(runs: Sequence[PlannedRun], order: Order, hint: str = ESTIMATES) -> None:

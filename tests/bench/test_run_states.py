@@ -1,93 +1,15 @@
 """The state of a run from its folder and from what Slurm says of its job."""
 
-import errno
-import fcntl
-import json
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
+from scripted_slurm import Cluster, begin
 
-from augbench.bench import run_states
 from augbench.bench.causes import Cause
-from augbench.bench.claim import LAUNCHER_VARIABLE, claimed
-from augbench.bench.errors import UserError
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.claim import claimed
+from augbench.bench.run_folder import RunState
 from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.slurm_jobs.client import SlurmError
-from augbench.bench.slurm_jobs.queue import Job, Jobs
-from augbench.bench.spec import RunSpec
-from augbench.bench.submissions import (
-    RECORD,
-    Submission,
-    is_submitting,
-    new_submission,
-    read_submissions,
-    submitting,
-)
-
-MakeSpec = Callable[..., RunSpec]
-
-
-class Cluster:
-    """Runs that were submitted, and a Slurm that says what it is told to say.
-
-    Attributes:
-        out: Output folder.
-        jobs: What Slurm knows, by number in the array; an error in place of it is what comes instead of an answer.
-        asked: How often it was asked.
-    """
-
-    def __init__(self, out: Path, folders: list[RunFolder]) -> None:
-        self.out = out
-        self.folders = folders
-        self.jobs: dict[int, Job] | SlurmError = {}
-        self.asked = 0
-        self.submission: Submission | None = None
-
-    def submit(self, **changes: object) -> Submission:
-        """Leave a record of a submission of all runs."""
-        names = [folder.path.name for folder in self.folders]
-        record = new_submission(
-            "slurm", self.out, names, resources={}, arguments={}, code={}, command="augbench run"
-        ).model_copy(update={"job": "17"} | changes)
-        record.write()
-        self.submission = record
-        return record
-
-    def answer(self, submissions: list[Submission]) -> Jobs:
-        """Answer in place of Slurm."""
-        self.asked += 1
-        if isinstance(self.jobs, SlurmError):
-            raise self.jobs
-        assert self.submission is not None
-        return {(self.submission.token, index): job for index, job in self.jobs.items()}
-
-    def observed(self, index: int = 0) -> Observed:
-        """What is known of a run."""
-        return RunStates(self.out).of(self.folders[index])
-
-
-@pytest.fixture
-def cluster(make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """Make two runs."""
-    specs = [make_spec(seed=seed) for seed in (0, 1)]
-    folders = [RunFolder(tmp_path / "runs" / spec.folder_name) for spec in specs]
-    for folder, spec in zip(folders, specs, strict=True):
-        folder.write_spec(spec)
-    made = Cluster(tmp_path, folders)
-    monkeypatch.setattr(run_states, "ask_slurm", made.answer)
-    return made
-
-
-def begin(folder: RunFolder, monkeypatch: pytest.MonkeyPatch, job: str = "17_0", submission: str | None = None) -> None:
-    """Begin an attempt at a run, in a job, and let it end without a word; earlier versions record no submission."""
-    monkeypatch.setenv(LAUNCHER_VARIABLE, "slurm")
-    monkeypatch.setenv("AUGBENCH_JOB", job)
-    if submission is not None:
-        monkeypatch.setenv("AUGBENCH_SUBMISSION", submission)
-    with claimed(folder.path):
-        folder.write_status(RunState.RUNNING, attempt=1, step=5)
+from augbench.bench.slurm_jobs.queue import Job
+from augbench.bench.submissions import read_submissions
 
 
 def test_without_submissions_slurm_is_not_asked(cluster: Cluster) -> None:
@@ -198,6 +120,50 @@ def test_a_job_that_slurm_has_forgotten(cluster: Cluster, monkeypatch: pytest.Mo
     assert "no longer knows" in known.reason
 
 
+HIDDEN = "AccountingStorageType   = none\nPrivateData             = jobs,users\n"
+SHOWS_ALL = "PrivateData             = accounts\n"
+UNKNOWN_JOB = SlurmError("Slurm's `scontrol` failed: slurm_load_jobs error: Invalid job id specified")
+
+
+@pytest.mark.parametrize(
+    ("user", "settings", "shown", "reason"),
+    [
+        ("somebody", HIDDEN, UNKNOWN_JOB, "shows its jobs to somebody only"),
+        ("somebody", SHOWS_ALL, UNKNOWN_JOB, ""),
+        ("", HIDDEN, UNKNOWN_JOB, ""),
+        ("", SHOWS_ALL, "JobId=17 JobName={name} UserId=me", "`scontrol show job 17` does"),
+        ("somebody", SHOWS_ALL, "JobId=17 JobName={name} UserId=me", "`scontrol show job 17` does"),
+        ("", SHOWS_ALL, "JobId=17 JobName=augbench-of-another-year UserId=me", ""),
+        ("", SHOWS_ALL, SlurmError("Slurm gave no answer."), "Slurm gave no answer"),
+    ],
+)
+def test_a_job_that_is_not_listed_is_forgotten_only_where_slurm_would_show_it(
+    user: str, settings: str, shown: str | SlurmError, reason: str, cluster: Cluster
+) -> None:
+    record = cluster.submit(**({"user": user} if user else {}))
+    shown = shown if isinstance(shown, SlurmError) else shown.format(name=record.job_name)
+    cluster.said |= {"scontrol show config": settings, "scontrol --oneliner show job 17": shown}
+    known = cluster.observed()
+    assert (known.state, known.job) == (RunState.UNKNOWN if reason else RunState.NEVER_STARTED, "17_0")
+    assert reason in known.reason
+    cluster.jobs = {1: Job("COMPLETED")}  # where Slurm shows one job of an array, it shows all that there are
+    assert cluster.observed().state is RunState.NEVER_STARTED
+
+
+@pytest.mark.parametrize(
+    ("recorded", "observed"),
+    [(RunState.KILLED, RunState.UNKNOWN), *[(state, state) for state in (RunState.CANCELLED, RunState.TIMED_OUT)]],
+)
+def test_a_hidden_job_may_go_on_unless_its_run_was_ended_for_good(
+    recorded: RunState, observed: RunState, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = cluster.submit(user="somebody")
+    cluster.said["scontrol show config"] = HIDDEN
+    begin(cluster.folders[0], monkeypatch, submission=record.token)
+    cluster.folders[0].write_status(recorded)
+    assert cluster.observed().state is observed
+
+
 def test_what_was_refused_never_started_and_says_why(cluster: Cluster) -> None:
     cluster.submit(job=None, error="sbatch: error: Invalid qos specification")
     known = cluster.observed()
@@ -238,23 +204,6 @@ def test_a_run_that_is_cancelled_while_its_job_waits(cluster: Cluster) -> None:
     assert cluster.observed().cause is Cause.CANCELLED
 
 
-def test_a_damaged_record_is_a_clear_error(cluster: Cluster) -> None:
-    record = cluster.submit()
-    (record.folder / RECORD).write_text(json.dumps({"token": "x"}))
-    with pytest.raises(UserError, match=r"record of a submission in .* is damaged: \d+ wrong fields"):
-        RunStates(cluster.out)
-    (record.folder / RECORD).unlink()
-    assert cluster.observed().state is RunState.PLANNED  # a folder of a launcher that keeps none
-
-
-def test_a_single_run_is_no_array(cluster: Cluster) -> None:
-    record = cluster.submit()
-    assert record.job_of(1) == "17_1"
-    single = record.model_copy(update={"runs": record.runs[:1]})
-    assert single.job_of(0) == "17"
-    assert single.log_of(0).name == "17_0_log.out"
-
-
 @pytest.mark.parametrize("changes", [{}, {"job": None, "error": "refused"}, {"job": None}])
 @pytest.mark.parametrize("jobs", [{}, {0: Job("FAILED")}, {0: Job("TIMEOUT")}])
 def test_what_another_launcher_has_made_of_a_run_since_counts_more_than_its_old_job(
@@ -282,18 +231,3 @@ def test_a_record_that_was_completed_after_it_was_read_is_read_again(cluster: Cl
     record.model_copy(update={"job": "17"}).write()
     cluster.jobs = {0: Job("PENDING")}
     assert (states.of(cluster.folders[0]).state, states.of(cluster.folders[0]).job) == (RunState.SUBMITTED, "17_0")
-
-
-def test_where_there_are_no_locks_runs_are_submitted_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(descriptor: int, kind: int) -> None:
-        raise OSError(number, "refused")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    number = errno.ENOSYS
-    with submitting(tmp_path):
-        assert not is_submitting(tmp_path)
-    number = errno.EACCES
-    with pytest.raises(UserError, match="cannot be locked: refused"), submitting(tmp_path):
-        pass
