@@ -10,7 +10,7 @@ from augbench.bench.plugins import Plugin, plugin_of
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
 
-NOT_CONTINUED = (RunState.DONE, RunState.FAILED, RunState.RUNNING)
+NOT_CONTINUED = (RunState.DONE, RunState.FAILED, RunState.RUNNING, RunState.UNKNOWN)
 
 
 def changed_plugins(runs: Iterable[PlannedRun]) -> list[str]:

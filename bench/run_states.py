@@ -83,7 +83,7 @@ class RunStates:
             state = folder.state() if state is None else state
             is_cancelled = state is RunState.CANCELLED and folder.cancel_request.exists()  # whatever its job does yet
         except PermissionError:
-            return Observed(RunState.UNKNOWN, how_to_read(folder.path), submission=submission)
+            return Observed(RunState.UNKNOWN, how_to_read(folder.path))
         status = {} if state in SILENT else folder.read_status()
         if state in SETTLED or is_cancelled:
             return _from_status(status, state, submission, index)

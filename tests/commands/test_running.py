@@ -1,5 +1,6 @@
 """`augbench run` before anything runs: questions, rehearsals, refusals; and failures that stop the others."""
 
+import errno
 import os
 import shutil
 import signal
@@ -213,6 +214,27 @@ def test_if_slurm_does_not_answer_nothing_is_placed_a_second_time(
     assert "might be placed twice" in errors
     assert "Slurm gave no answer" in errors
     assert not placed
+
+
+def test_a_run_that_nobody_but_its_owner_may_read_is_left_out_and_the_others_are_placed(
+    suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, other = [spec.folder_name for spec in load_suite(str(suite)).specs()]
+    (tmp_path / "out" / "runs" / closed).mkdir(parents=True)
+
+    def refuse(path: Path, *arguments: Any, **more: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name in ("exists", "open"):
+        allowed = getattr(Path, name)
+        monkeypatch.setattr(
+            Path, name, lambda path, *a, do=allowed, **k: (refuse if closed in path.parts else do)(path, *a, **k)
+        )
+    code, _, errors = augbench("run", suite, "--out", tmp_path / "out")
+    assert placed == [other]
+    assert (code, "Traceback" in errors) == (2, False)
+    assert "Left out: The state of 1 run" in errors
+    assert f"{closed} belongs to" in errors
 
 
 def test_reasons_that_are_alike_are_told_once(
