@@ -258,13 +258,18 @@ class SharedSpaceMethod(Method[H]):
         return self.setting.space.matrices(self.draw(count, generator)).detach()
 
 
-def learned_numbers(method: Method[Any]) -> dict[str, float]:
+def learned_numbers(method: Method[Any], said: Mapping[str, Any] | None = None) -> dict[str, float]:
     """Return what a method has learned as plain numbers, whether it says so in Python's, NumPy's or torch's.
+
+    Args:
+        method: The method.
+        said: What its `learned` has returned; asked now if left out.
 
     Raises:
         UserError: If something that it names is no single number.
     """
-    return {key: _plain_number(method, key, value) for key, value in dict(method.learned()).items()}
+    said = method.learned() if said is None else said
+    return {key: _plain_number(method, key, value) for key, value in said.items()}
 
 
 def _plain_number(method: Method[Any], key: str, value: object) -> float:

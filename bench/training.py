@@ -341,7 +341,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         augmentation=generator(spec.seed, "augmentation", device),
         cost=Cost(device),
         sums=new_sums(device),
-        learned_at_start={} if method.searches else learned_numbers(method),
+        learned_at_start={} if method.searches else method.learned(),
     )
 
 

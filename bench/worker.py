@@ -183,7 +183,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "metrics": summarise(predictions, spec.protocol.calibration_bins),
         "rotation_probe": probe,
         "learned": learned_numbers(trainer.method),
-        "learned_at_start": trainer.learned_at_start,
+        "learned_at_start": learned_numbers(trainer.method, trainer.learned_at_start),
         "seconds": cost.seconds,
         "image_passes": cost.image_passes,
         "epochs": trainer.epochs,
