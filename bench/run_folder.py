@@ -95,6 +95,12 @@ class RunFolder:
         """What the run printed."""
         return self.path / "log.txt"
 
+    def earlier_logs(self) -> list[Path]:
+        """Logs of attempts that failed and were put aside, the oldest first."""
+        return sorted(
+            self.path.glob(f"{EARLIER}/*/log.txt"), key=lambda path: (len(path.parent.name), path.parent.name)
+        )
+
     @property
     def cancel_request(self) -> Path:
         """File whose presence asks the owner to stop, and others not to begin."""

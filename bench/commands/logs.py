@@ -65,6 +65,8 @@ def logs(
     known = states.now(root).of(folder)
     of_its_job = job_log(folder, known)
     tails = [Tail(folder.log), *([Tail(of_its_job)] if of_its_job is not None else [])]
+    for path in folder.earlier_logs():
+        typer.echo(safe(f"── an earlier attempt: {path}"))
     shown = ""
     for tail in tails:
         text = _last(tail.more(), lines)

@@ -52,7 +52,12 @@ BudgetLevel = Annotated[
         "--budget", metavar="LEVEL", help="paper, quick or smoke, for suites of the paper: see `augbench list budgets`."
     ),
 ]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Start failed runs again from the beginning.")]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed", help="Start failed runs again from the beginning; what failed is kept in `earlier-attempts`."
+    ),
+]
 
 DEFAULT_DATA = Path("~/.cache/augbench")
 
