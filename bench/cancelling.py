@@ -42,7 +42,8 @@ def cancel(folders: Sequence[RunFolder], out: Path) -> list[RunFolder]:
     found = [(folder, known) for folder, known in _observed(folders, out) if known.state not in OVER]
     for folder, _ in found:
         folder.request_cancel()
-    cancel_jobs([known.job for _, known in found if known.job is not None and known.state is RunState.SUBMITTED])
+    waiting = [known for _, known in found if known.state is RunState.SUBMITTED]
+    cancel_jobs((one.submission, one.job) for one in waiting if one.submission is not None and one.job is not None)
     return [folder for folder, _ in found]
 
 

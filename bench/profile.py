@@ -1,10 +1,11 @@
 """A profile: how runs are placed on one's machines. Read from TOML; never part of a run's identity."""
 
 import re
+from datetime import time
 from importlib import resources
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from augbench.bench.catalogues import methods
 from augbench.bench.spec import validated
@@ -15,8 +16,13 @@ PROFILE_VARIABLE = "AUGBENCH_PROFILE"
 OWN_OPTIONS = ("array", "error", "job-name", "open-mode", "output", "signal", "wait")  # of sbatch
 
 
-def _checked_time(text: str) -> str:
-    if not TIME.fullmatch(text):
+def _read_time(value: object) -> object:
+    """Take what TOML makes of hours that are not in quotes, too."""
+    return value.strftime("%H:%M:%S") if isinstance(value, time) else value
+
+
+def _checked_time(text: str | None) -> str | None:
+    if text is not None and not TIME.fullmatch(text):
         raise ValueError('must be "hours:minutes:seconds" or "days-hours:minutes:seconds", such as "04:00:00"')
     return text
 
@@ -45,7 +51,7 @@ class Resources(_Strict):
     cpus: int = Field(1, ge=1, le=4096)
     gpus: float | None = Field(None, ge=0, le=64)
     memory_gb: float | None = Field(None, gt=0)
-    time: Annotated[str, AfterValidator(_checked_time)] | None = None
+    time: Annotated[str | None, BeforeValidator(_read_time), AfterValidator(_checked_time)] = None
 
     @property
     def time_minutes(self) -> int | None:
@@ -85,6 +91,7 @@ class SlurmSettings(_Strict):
     """How runs are placed by Slurm.
 
     Attributes:
+        clusters: Clusters that may take the jobs, where there are several; None for the one of this machine.
         partition: Partition; None for the cluster's default, as with the next three.
         account: Account to charge.
         qos: Quality of service.
@@ -98,6 +105,7 @@ class SlurmSettings(_Strict):
         shared_folders: Folders that every node sees; if given, output and data have to lie in them.
     """
 
+    clusters: str | None = None
     partition: str | None = None
     account: str | None = None
     qos: str | None = None

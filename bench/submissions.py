@@ -42,6 +42,7 @@ class Submission(BaseModel):
         out: Output folder of the runs.
         runs: Names of the run folders; the place of each is its number in the array.
         job: Id of the array; None until it is known, or if there is none.
+        cluster: Cluster, or clusters, that it is on; empty for the one of this machine.
         error: Why there is none.
         resources: What each job was given.
         arguments: What a job needs to know besides: device, data, plug-ins and settings.
@@ -59,6 +60,7 @@ class Submission(BaseModel):
     out: Path
     runs: tuple[str, ...]
     job: str | None = None
+    cluster: str = ""
     error: str = ""
     resources: dict[str, Any]
     arguments: dict[str, Any]

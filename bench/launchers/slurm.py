@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from augbench.bench.code_state import fingerprint
 from augbench.bench.environment import given_command
@@ -16,15 +16,20 @@ from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Launcher, Order
 from augbench.bench.plan import PlannedRun
 from augbench.bench.plugins import plugin_files
-from augbench.bench.profile import Resources
+from augbench.bench.profile import Profile, Resources
 from augbench.bench.registry import register
 from augbench.bench.run_folder import RunState
 from augbench.bench.run_states import RunStates
 from augbench.bench.slurm_jobs.arrays import RunArray, make_arrays
 from augbench.bench.slurm_jobs.checks import check_resources, check_visible, largest_array
+from augbench.bench.slurm_jobs.client import SlurmError
 from augbench.bench.slurm_jobs.job import RunJob
 from augbench.bench.slurm_jobs.queue import cancel_named
+from augbench.bench.slurm_jobs.site import with_defaults_of_site
 from augbench.bench.submissions import Submission, new_submission, read_submissions, submitting
+
+if TYPE_CHECKING:  # submitit is an extra
+    from augbench.bench.slurm_jobs.sbatch import ArrayExecutor
 
 PLACED_ALREADY = (RunState.DONE, RunState.RUNNING, RunState.SUBMITTED, RunState.UNKNOWN)  # the last: perhaps
 MOST_TIME_OUTS = 1_000_000  # submitit's own count, which ours replaces
@@ -40,10 +45,11 @@ class Slurm(Launcher):
     def check(self, runs: Sequence[PlannedRun], order: Order) -> None:
         """Find what Slurm would refuse, or what would fail on every node."""
         _import_submitit()
+        profile = at_site(order.profile)
         names = dict.fromkeys(run.spec.method.name for run in runs)
-        check_resources(order.profile, [(name, order.profile.resources_for(name)) for name in names])
+        check_resources(profile, [(name, profile.resources_for(name)) for name in names])
         data = order.placement.data
-        check_visible([order.out, data] if data.exists() else [order.out], order.profile)
+        check_visible([order.out, data] if data.exists() else [order.out], profile)
 
     def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
         """Say which arrays would be submitted, with what resources."""
@@ -64,7 +70,12 @@ class Slurm(Launcher):
 
 
 def _size(order: Order) -> int:
-    return min(order.profile.slurm.array_size, largest_array())
+    return min(order.profile.slurm.array_size, largest_array(at_site(order.profile).slurm.clusters or ""))
+
+
+def at_site(profile: Profile) -> Profile:
+    """Fill what a profile leaves open from what this site, or user, has set for all of Slurm's commands."""
+    return profile.model_copy(update={"slurm": with_defaults_of_site(profile.slurm)})
 
 
 def _words(resources: Resources) -> str:
@@ -80,7 +91,7 @@ def _forget_half_submitted(out: Path) -> None:
     """Take jobs out of the queue whose launcher died before it knew their ids: they may lack what they need to run."""
     for submission in read_submissions(out):
         if submission.job is None and not submission.error:
-            cancel_named(submission.job_name)
+            cancel_named(submission)
             submission.model_copy(update={"error": "The launcher died while it submitted the job."}).write()
 
 
@@ -102,18 +113,25 @@ def _submit(array: RunArray, order: Order, launch: str, code: dict[str, Any]) ->
         code=code,
         command=given_command(),
     )
+    submission = submission.model_copy(update={"cluster": at_site(order.profile).slurm.clusters or ""})
     submission.write()
     errors = _import_submitit().core.utils
+    executor = _executor(submission, array.resources, order)
     try:
         with _no_outer_job(), redirect_stderr(io.StringIO()):  # sbatch's words are in the exception, too
-            jobs = _executor(submission, array.resources, order).map_array(
-                RunJob(str(submission.folder)), range(len(array.runs))
-            )
-        update = {"job": jobs[0].job_id.partition("_")[0]}
-    except (errors.FailedJobError, errors.FailedSubmissionError, OSError) as error:
-        cancel_named(submission.job_name)  # what is there without all that it needs to run
-        update = {"error": " ".join(str(error).split()) or type(error).__name__}
+            jobs = executor.map_array(RunJob(str(submission.folder)), range(len(array.runs)))
+        update = {"job": jobs[0].job_id.partition("_")[0], "cluster": executor.cluster}
+    except (errors.FailedJobError, errors.FailedSubmissionError, SlurmError, OSError) as error:
+        cancel_named(submission)  # what is there without all that it needs to run
+        update = {"error": _in_words(error)}
     submission.model_copy(update=update).write()
+
+
+def _in_words(error: Exception) -> str:
+    words = " ".join(str(error).split()) or type(error).__name__
+    if "status 124" in words:  # that of `timeout`
+        return "sbatch gave no answer in time; Slurm's controller may be down (`sinfo` shows)."
+    return words
 
 
 def _device(chosen: str, resources: Resources) -> str:
@@ -123,31 +141,33 @@ def _device(chosen: str, resources: Resources) -> str:
     return "cuda" if resources.gpus else "cpu"
 
 
-def _executor(submission: Submission, resources: Resources, order: Order) -> Any:
-    settings = order.profile.slurm
-    executor = _import_submitit().AutoExecutor(
-        folder=str(submission.folder / "jobs"),
-        cluster="slurm",
-        slurm_python=f"{shlex.quote(sys.executable)} -P",  # -P keeps the folder of the command off the module path
-        slurm_max_num_timeout=MOST_TIME_OUTS,
+def _executor(submission: Submission, resources: Resources, order: Order) -> "ArrayExecutor":
+    from augbench.bench.slurm_jobs.sbatch import ArrayExecutor
+
+    settings = at_site(order.profile).slurm
+    executor = ArrayExecutor(
+        submission.folder / "jobs",
+        settings.clusters or "",
+        python=f"{shlex.quote(sys.executable)} -P",  # -P keeps the folder of the command off the module path
+        max_num_timeout=MOST_TIME_OUTS,
     )
     executor.update_parameters(
-        name=submission.job_name,
-        timeout_min=resources.time_minutes,
+        job_name=submission.job_name,
+        time=resources.time_minutes,
         cpus_per_task=resources.cpus,
-        slurm_array_parallelism=settings.at_a_time,
-        slurm_signal_delay_s=settings.warning_seconds,
-        slurm_stderr_to_stdout=True,
-        slurm_srun_args=[f"--cpus-per-task={resources.cpus}"],  # srun does not take it from sbatch in every version
-        slurm_setup=list(settings.setup),
-        slurm_additional_parameters={"requeue": True, **_given(**settings.options)},
+        array_parallelism=settings.at_a_time,
+        signal_delay_s=settings.warning_seconds,
+        stderr_to_stdout=True,
+        srun_args=[f"--cpus-per-task={resources.cpus}"],  # srun does not take it from sbatch in every version
+        setup=list(settings.setup),
+        additional_parameters={"requeue": True, **_given(**settings.options)},
         **_given(
-            mem_gb=resources.memory_gb,
+            mem=f"{round(1024 * resources.memory_gb)}M" if resources.memory_gb else None,
             gpus_per_node=int(resources.gpus) if resources.gpus else None,
-            slurm_partition=settings.partition,
-            slurm_account=settings.account,
-            slurm_qos=settings.qos,
-            slurm_constraint=settings.constraint,
+            partition=settings.partition,
+            account=settings.account,
+            qos=settings.qos,
+            constraint=settings.constraint,
         ),
     )
     return executor

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.profile import Profile, Resources
-from augbench.bench.slurm_jobs.client import slurm
+from augbench.bench.slurm_jobs.client import SlurmError, read_rows, slurm
 from augbench.bench.user_input import user_path
 
 OWN_TO_A_MACHINE = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - refused, not used
@@ -36,18 +36,25 @@ class Node:
     minutes: int | None
 
 
-def read_nodes() -> list[Node]:
+def read_nodes(clusters: str = "") -> list[Node]:
     """Ask Slurm for every node of every partition.
 
+    Args:
+        clusters: Of these clusters; empty for the one of this machine.
+
     Raises:
-        SlurmError: If it does not answer.
+        SlurmError: If it does not answer, or with something else.
     """
-    lines = slurm(["sinfo", "--noheader", "--Node", "--format=%P|%n|%c|%m|%G|%l"]).splitlines()
-    return [_parsed(line) for line in lines]
+    command = ["sinfo", "--noheader", "--Node", "--format=%P|%n|%c|%m|%G|%l"]
+    rows = read_rows(command, 6, clusters)
+    try:
+        return [_parsed(row) for row in rows]
+    except ValueError as error:
+        raise SlurmError(f"Slurm's `sinfo` printed what cannot be understood: {error}.") from None
 
 
-def _parsed(line: str) -> Node:
-    partition, host, cpus, memory, generic, limit = (part.strip() for part in line.split("|"))
+def _parsed(row: list[str]) -> Node:
+    partition, host, cpus, memory, generic, limit = (part.strip() for part in row)
     gpus = sum(_gpus(resource) for resource in generic.split(","))
     name, is_default = partition.rstrip("*"), partition.endswith("*")
     return Node(name, is_default, host, int(cpus.rstrip("+")), int(memory.rstrip("+")), gpus, minutes(limit))
@@ -69,15 +76,18 @@ def minutes(limit: str) -> int | None:
     return (int(days or 0) * 24 + hours) * 60 + (parts[-2] if len(parts) > 1 else 0)
 
 
-def largest_array() -> int:
+def largest_array(clusters: str = "") -> int:
     """Ask Slurm how many jobs an array may have.
+
+    Args:
+        clusters: On these clusters; empty for the one of this machine.
 
     Raises:
         SlurmError: If it does not answer.
     """
-    for line in slurm(["scontrol", "show", "config"]).splitlines():
+    for line in slurm(["scontrol", "show", "config"], clusters).splitlines():
         name, _, value = line.partition("=")
-        if name.strip() == "MaxArraySize":
+        if name.strip() == "MaxArraySize" and value.strip().isdigit():
             return max(1, int(value))
     return 1000
 
@@ -93,7 +103,9 @@ def check_resources(profile: Profile, wanted: Sequence[tuple[str, Resources]]) -
         UserError: If there is no such partition, or none of its nodes has so much.
         SlurmError: If Slurm does not answer.
     """
-    nodes = read_nodes()
+    nodes = read_nodes(profile.slurm.clusters or "")
+    if not nodes:
+        raise UserError("Slurm's `sinfo` shows no partition that you may use. Nothing was submitted.")
     named = profile.slurm.partition
     names = sorted({node.partition for node in nodes})
     for part in named.split(",") if named else ():
@@ -104,13 +116,18 @@ def check_resources(profile: Profile, wanted: Sequence[tuple[str, Resources]]) -
         raise UserError(f"There is no default partition here: name one in [slurm] of the profile: {', '.join(names)}.")
     where = f"the partition {named!r}" if named else f"the default partition {usable[0].partition!r}"
     for method, resources in wanted:
-        for problem in _problems(resources, usable, where):
+        for problem in _problems(resources, usable, where, profile.slurm.warning_seconds):
             raise UserError(f"Runs of {method!r} cannot be placed: {problem} Nothing was submitted.")
 
 
-def _problems(resources: Resources, nodes: Sequence[Node], where: str) -> Iterator[str]:
+def _problems(resources: Resources, nodes: Sequence[Node], where: str, warning_seconds: int) -> Iterator[str]:
     if resources.time_minutes is None:
         yield 'Slurm needs a time limit. Write time = "04:00:00", or what it takes, into [resources] of the profile.'
+    elif 60 * resources.time_minutes <= warning_seconds:
+        yield (
+            f"they are told to save warning_seconds = {warning_seconds} s before their time limit, which is only "
+            f"{resources.time}. Give them more time, or write a smaller warning_seconds into [slurm] of the profile."
+        )
     if resources.gpus is not None and resources.gpus != int(resources.gpus):
         yield f"gpus = {resources.gpus:g}, but Slurm gives out whole ones. The launcher ray lets runs share a GPU."
     limits = [node.minutes for node in nodes]

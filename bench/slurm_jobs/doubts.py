@@ -3,7 +3,7 @@
 import getpass
 from collections.abc import Sequence
 
-from augbench.bench.slurm_jobs.client import SlurmError, slurm
+from augbench.bench.slurm_jobs.client import SlurmError, read_rows, slurm
 from augbench.bench.submissions import Submission, Unreadable
 
 UNKNOWN_JOB = "Invalid job id"  # how Slurm's controller says that it knows no job with an id
@@ -20,9 +20,9 @@ def why_in_doubt(submission: Submission) -> str:
     """
     user, job = submission.user, submission.job
     try:
-        if _hides_jobs_of(user):
+        if _hides_jobs_of(user, submission.cluster):
             return f"this cluster shows its jobs to {user} only (PrivateData), so ask {user} for `augbench status`"
-        said = slurm(["scontrol", "--oneliner", "show", "job", str(job)])
+        said = slurm(["scontrol", "--oneliner", "show", "job", str(job)], submission.cluster)
     except SlurmError as error:
         return "" if UNKNOWN_JOB in str(error) else str(error).rstrip(".")
     if f"JobName={submission.job_name} " not in said:  # ids come again
@@ -49,13 +49,14 @@ def why_in_the_way(submissions: Sequence[Unreadable]) -> str:
 
 
 def _is_listed(job_name: str) -> bool:
-    return bool(slurm(["squeue", "--noheader", "--format=%i", f"--name={job_name}"]).strip())
+    return bool(read_rows(["squeue", "--noheader", "--format=%i|%T", f"--name={job_name}"], 2))
 
 
-def _hides_jobs_of(user: str) -> bool:
+def _hides_jobs_of(user: str, cluster: str = "") -> bool:
     """Whether the queue may leave out jobs of a user."""
     if user == getpass.getuser():
         return False
-    settings = dict(line.split("=", 1) for line in slurm(["scontrol", "show", "config"]).splitlines() if "=" in line)
+    lines = slurm(["scontrol", "show", "config"], cluster).splitlines()
+    settings = dict(line.split("=", 1) for line in lines if "=" in line)
     hidden = {name.strip(): value for name, value in settings.items()}.get("PrivateData", "none")
     return "jobs" in hidden.strip().split(",")

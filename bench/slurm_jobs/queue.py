@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from augbench.bench.causes import Cause
 from augbench.bench.run_folder import RunState
-from augbench.bench.slurm_jobs.client import SlurmError, slurm
+from augbench.bench.slurm_jobs.client import SlurmError, read_rows, slurm
 from augbench.bench.submissions import PREFIX, Submission
 
 # Every base state of a job in Slurm's manual (squeue(1), sacct(1)), with what it means for a run without a result.
@@ -29,6 +29,7 @@ ENDED = {
     "PREEMPTED": Cause.KILLED,
     "REVOKED": Cause.KILLED,
 }
+MOST_NAMES = 1000  # in one argument of a command, which may have 128 KiB
 SECONDS_TO_END = 180  # of a cancelled job: until it has saved and its node is free again
 SECONDS_BETWEEN_LOOKS = 0.5
 STATES = {Cause.CANCELLED: RunState.CANCELLED, Cause.TIMED_OUT: RunState.TIMED_OUT}
@@ -67,65 +68,111 @@ def ask_slurm(submissions: Sequence[Submission]) -> Jobs:
     """Ask Slurm for the jobs of submissions: the queue, then the accounts for what the queue has forgotten.
 
     Raises:
-        SlurmError: If it does not answer.
+        SlurmError: If it does not answer, or with something else.
     """
-    if not submissions:
-        return {}
-    names = ",".join(submission.job_name for submission in submissions)
+    found: Jobs = {}
+    for together in _portions(submissions):
+        in_queue = _in_queue(together)
+        forgotten = [s for s in together if any((s.token, index) not in in_queue for index in range(len(s.runs)))]
+        found |= _from_accounts(forgotten) | in_queue
+    return found
+
+
+def _portions(submissions: Sequence[Submission]) -> Iterable[Sequence[Submission]]:
+    """Put together what one command can ask for: submissions to one cluster, as many as fit into an argument."""
+    clusters: dict[str, list[Submission]] = {}
+    for submission in submissions:
+        clusters.setdefault(submission.cluster, []).append(submission)
+    for members in clusters.values():
+        yield from (members[start : start + MOST_NAMES] for start in range(0, len(members), MOST_NAMES))
+
+
+def _in_queue(submissions: Sequence[Submission]) -> Jobs:
     form = "--format=%i|%j|%T|%r|%N"
-    text = slurm(["squeue", "--array", "--states=all", "--noheader", form, f"--name={names}"])
-    found = dict(_parsed(text.splitlines()))
-    forgotten = [s for s in submissions if any((s.token, index) not in found for index in range(len(s.runs)))]
-    return _from_accounts(forgotten) | found
+    command = ["squeue", "--array", "--states=all", "--noheader", form, _names(submissions)]
+    return _jobs(read_rows(command, 5, submissions[0].cluster), submissions)
 
 
 def _from_accounts(submissions: Sequence[Submission]) -> Jobs:
     if not submissions:
         return {}
-    names = ",".join(submission.job_name for submission in submissions)
     first = datetime.fromisoformat(min(submission.time for submission in submissions))
     since = (first - timedelta(days=1)).date()  # the accounts keep local time, records that of UTC
     form = "--format=JobID,JobName%100,State%30,ExitCode,NodeList%100"
-    command = ["sacct", "--allocations", "--parsable2", "--noheader", form]
+    command = ["sacct", "--allocations", "--parsable2", "--noheader", form, _names(submissions), f"--starttime={since}"]
     try:
-        jobs = _parsed(slurm([*command, f"--name={names}", f"--starttime={since}"]).splitlines())
+        jobs = _jobs(read_rows(command, 5, submissions[0].cluster), submissions)
     except SlurmError:  # many clusters keep no accounts
         return {}
     # what the queue does not know does not go on, though accounts may say so for ever of a job whose end they missed
-    return {key: job for key, job in jobs if not job.waits_or_runs}
+    return {key: job for key, job in jobs.items() if not job.waits_or_runs}
 
 
-def _parsed(lines: Iterable[str]) -> Iterable[tuple[tuple[str, int], Job]]:
-    for line in lines:
-        identifier, name, state, detail, nodes = line.split("|")
-        _, _, index = identifier.partition("_")
-        if name.startswith(PREFIX) and (not index or index.isdigit()):
-            words = state.split() or [""]  # "CANCELLED by 0"
-            yield (name.removeprefix(PREFIX), int(index or 0)), Job(words[0].rstrip("+"), detail, nodes)
+def _names(submissions: Sequence[Submission]) -> str:
+    return "--name=" + ",".join(submission.job_name for submission in submissions)
 
 
-def cancel_jobs(jobs: Sequence[str]) -> None:
+def _jobs(rows: Iterable[Sequence[str]], submissions: Sequence[Submission]) -> Jobs:
+    """Read rows of id, name, state, detail and nodes; one that is about a single job outweighs one about several."""
+    sizes = {submission.token: len(submission.runs) for submission in submissions}
+    single: Jobs = {}
+    several: Jobs = {}
+    for identifier, name, state, detail, nodes in rows:
+        token = name.removeprefix(PREFIX)
+        if not name.startswith(PREFIX) or token not in sizes:
+            continue
+        numbers = _numbers(identifier, sizes[token])
+        words = state.split() or [""]  # "CANCELLED by 0"
+        into = single if len(numbers) == 1 else several
+        into |= {(token, number): Job(words[0].rstrip("+"), detail, nodes) for number in numbers}
+    return several | single
+
+
+def _numbers(identifier: str, size: int) -> list[int]:
+    """Read which jobs of an array are meant: `7_3`, `7_[1-3,5%2]`, or all of them by `7`."""
+    _, _, index = identifier.partition("_")
+    if not index:
+        return list(range(size))
+    numbers: list[int] = []
+    for part in index.strip("[]").partition("%")[0].split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit():
+            numbers += range(int(first), int(last if last.isdigit() else first) + 1)
+    return [number for number in numbers if number < size]
+
+
+def cancel_jobs(jobs: Iterable[tuple[Submission, str]]) -> None:
     """Take jobs out of the queue, wherever they are.
+
+    Args:
+        jobs: Ids of jobs, each with its submission; only a job with the name of the submission is taken out, so that
+            an id that came again harms nobody else's job.
 
     Raises:
         SlurmError: If Slurm does not answer.
     """
-    for start in range(0, len(jobs), 500):  # what fits into a command line
-        slurm(["scancel", "--quiet", *jobs[start : start + 500]])
+    by_token: dict[str, tuple[Submission, list[str]]] = {}
+    for submission, job in jobs:
+        by_token.setdefault(submission.token, (submission, []))[1].append(job)
+    for submission, ids in by_token.values():
+        for start in range(0, len(ids), 500):  # what fits into a command line
+            command = ["scancel", "--quiet", f"--name={submission.job_name}", *ids[start : start + 500]]
+            slurm(command, submission.cluster)
 
 
-def cancel_named(name: str) -> None:
-    """Take all jobs with a name out of the queue, and wait until none of them goes on.
+def cancel_named(submission: Submission) -> None:
+    """Take all jobs of a submission out of the queue, and wait until none of them goes on.
 
     Raises:
         SlurmError: If Slurm does not answer, or a job does not end.
     """
-    slurm(["scancel", "--quiet", f"--name={name}"])
+    name, cluster = submission.job_name, submission.cluster
+    slurm(["scancel", "--quiet", f"--name={name}"], cluster)
     deadline = time.monotonic() + SECONDS_TO_END
-    while left := slurm(["squeue", "--noheader", "--format=%i", f"--name={name}"]).split():
+    while left := read_rows(["squeue", "--noheader", "--format=%i|%T", f"--name={name}"], 2, cluster):
         if time.monotonic() > deadline:
             raise SlurmError(
-                f"The job {left[0]} ({name}) was cancelled but has not ended within {SECONDS_TO_END} s; its node may "
-                "be down (`sinfo -R` shows). Give the same command again when it has."
+                f"The job {left[0][0]} ({name}) was cancelled but has not ended within {SECONDS_TO_END} s; its node "
+                "may be down (`sinfo -R` shows). Give the same command again when it has."
             )
         time.sleep(SECONDS_BETWEEN_LOOKS)

@@ -7,12 +7,13 @@ import pytest
 
 from augbench.bench.causes import Cause
 from augbench.bench.errors import UserError
-from augbench.bench.profile import Profile, Resources
+from augbench.bench.profile import Profile, Resources, SlurmSettings
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.run_states import RunStates
 from augbench.bench.slurm_jobs import checks, client, queue
 from augbench.bench.slurm_jobs.client import SlurmError
 from augbench.bench.slurm_jobs.queue import Job, ask_slurm, cancel_jobs, cancel_named
+from augbench.bench.slurm_jobs.site import with_defaults_of_site
 from augbench.bench.submissions import Submission, new_submission
 
 NODES = """\
@@ -38,13 +39,13 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     def answer(**texts: str) -> list[list[str]]:
         asked: list[list[str]] = []
 
-        def slurm(command: Sequence[str]) -> str:
-            asked.append(list(command))
+        def slurm(command: Sequence[str], clusters: str = "") -> str:
+            asked.append([*command, *([f"--clusters={clusters}"] if clusters else [])])
             if command[0] not in texts:
                 raise SlurmError(f"Slurm's `{command[0]}` failed: not here")
             return texts[command[0]]
 
-        for module in (queue, checks):
+        for module in (client, queue, checks):
             monkeypatch.setattr(module, "slurm", slurm)
         return asked
 
@@ -105,6 +106,90 @@ def test_what_the_queue_has_forgotten_is_looked_up_in_the_accounts(answers: Answ
     assert jobs["t1", 3].cause is Cause.CANCELLED
     assert jobs["t1", 2].cause is Cause.OUT_OF_MEMORY
     assert "--starttime=2026-11-27" in asked[1]
+
+
+def test_rows_about_several_jobs_stand_for_each_of_them(answers: Answers, tmp_path: Path) -> None:
+    accounts = """\
+1_0|augbench-t1|COMPLETED|0:0|node1
+1_[1-3,5%1]|augbench-t1|CANCELLED by 0|0:0|None assigned
+2|augbench-t2|CANCELLED by 0|0:0|None assigned
+"""
+    answers(squeue="1|augbench-t1|CANCELLED|None|\n1_4|augbench-t1|RUNNING|None|node1\n", sacct=accounts)
+    jobs = ask_slurm([submission(tmp_path, 6, "t1"), submission(tmp_path, 2, "t2")])
+    assert {key: job.state for key, job in jobs.items()} == {
+        **{("t1", index): "CANCELLED" for index in (0, 1, 2, 3, 5)},
+        ("t1", 4): "RUNNING",
+        ("t2", 0): "CANCELLED",
+        ("t2", 1): "CANCELLED",
+    }
+
+
+def test_each_cluster_is_asked_for_its_own_jobs_in_portions(answers: Answers, tmp_path: Path) -> None:
+    here = [submission(tmp_path, 1, f"h{index}") for index in range(1500)]
+    asked = answers(squeue="CLUSTER: other\n13|augbench-t1|RUNNING|None|n1\n", sacct="")
+    jobs = ask_slurm([*here, submission(tmp_path, 1, "t1", cluster="other")])
+    assert jobs == {("t1", 0): Job("RUNNING", "None", "n1")}
+    assert [command[-1] for command in asked if command[0] == "squeue"][-1] == "--clusters=other"
+    assert max(len(word) for command in asked for word in command) < 100_000
+    assert sum(word.count("augbench-h") for command in asked if command[0] == "squeue" for word in command) == 1500
+
+
+@pytest.mark.parametrize(
+    ("answer", "queue", "job", "cluster"),
+    [
+        ("777\n", "", "777", ""),
+        ("777;other\n", "", "777", "other"),
+        ("This job 2 cores are charged to project x\nSubmitted batch job 777\n", "", "777", ""),
+        ("Your job 99999 of yesterday\n5\nSubmitted batch job 777 on cluster other", "", "777", "other"),
+        ("Your job 99999 of yesterday\n", "777|augbench-t1\n12|others\n", "777", ""),
+        ("12\n", "777|augbench-t1\n777|augbench-t1\n", "777", ""),  # a banner after the answer
+    ],
+)
+def test_no_number_of_a_banner_is_taken_for_a_job(
+    answers: Answers, answer: str, queue: str, job: str, cluster: str
+) -> None:
+    pytest.importorskip("submitit")
+    from augbench.bench.slurm_jobs.sbatch import job_in
+
+    asked = answers(squeue=queue)
+    assert job_in(answer, "augbench-t1", "") == (job, cluster)
+    assert "--name=augbench-t1" in asked[0]
+    for unclear, listed in (("Your job 99999", ""), ("", "7|augbench-t1\n8|augbench-t1\n")):
+        answers(squeue=listed)
+        with pytest.raises(SlurmError, match="does not tell which job was made"):
+            job_in(unclear, "augbench-t1", "")
+
+
+def test_what_a_site_sets_fills_what_a_profile_leaves_open() -> None:
+    environment = {"SBATCH_ACCOUNT": "site", "SLURM_CLUSTERS": "all", "SBATCH_CLUSTERS": "some", "SBATCH_QOS": ""}
+    filled = with_defaults_of_site(SlurmSettings(), environment)
+    assert (filled.account, filled.clusters, filled.qos, filled.partition) == ("site", "some", None, None)
+    own = SlurmSettings(account="mine", options={"clusters": "other", "nice": 5})
+    filled = with_defaults_of_site(own, environment)
+    assert (filled.account, filled.clusters, filled.options) == ("mine", "other", {"nice": 5})
+
+
+def test_lines_of_a_site_are_no_rows_and_other_rows_are_quoted(answers: Answers) -> None:
+    answers(sinfo="NOTICE: maintenance\nCLUSTER: other\n" + NODES)
+    assert len(checks.read_nodes()) == 4
+    for strange in ("a|b\n", "a|b|many|c|d|e\n"):
+        answers(sinfo=strange)
+        with pytest.raises(SlurmError, match=r"`sinfo` printed .* cannot be understood"):
+            checks.read_nodes()
+    answers(sinfo="")
+    with pytest.raises(UserError, match="no partition that you may use"):
+        checks.check_resources(Profile(), [])
+
+
+def test_runs_need_more_time_than_the_warning_before_its_end(answers: Answers) -> None:
+    answers(sinfo=NODES)
+    for time, message in (("00:02:00", "warning_seconds = 120 s before"), ("00:03:00", None)):
+        wanted = [("scale", Resources(time=time))]
+        if message is None:
+            checks.check_resources(Profile(), wanted)
+        else:
+            with pytest.raises(UserError, match=message):
+                checks.check_resources(Profile(), wanted)
 
 
 def test_a_cluster_without_accounts_is_no_error_but_one_without_a_queue_is(answers: Answers, tmp_path: Path) -> None:
@@ -233,23 +318,26 @@ def test_filters_of_a_user_do_not_reach_slurms_commands(monkeypatch: pytest.Monk
     for name in ("SQUEUE_USERS", "SINFO_PARTITION", "SACCT_FEDERATION", "SCANCEL_STATE", "SLURM_CLUSTERS"):
         monkeypatch.setenv(name, "x")
     printed = client.slurm(["env"])
-    assert "SLURM_CLUSTERS=x" in printed
-    assert not any(word in printed for word in ("SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_"))
+    assert not any(word in printed for word in ("SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SLURM_CLUSTERS"))
 
 
 def test_many_jobs_are_cancelled_in_portions(answers: Answers) -> None:
     asked = answers(scancel="")
-    cancel_jobs([f"13_{index}" for index in range(1200)])
-    assert [len(command) for command in asked] == [502, 502, 202]
+    one, other = (submission(Path("out"), 1200, token) for token in ("t1", "t2"))
+    cancel_jobs([*((one, f"13_{index}") for index in range(1200)), (other, "14")])
+    assert [len(command) for command in asked] == [503, 503, 203, 4]
+    assert {command[2] for command in asked[:3]} == {"--name=augbench-t1"}, "an id may be somebody else's"
+    assert asked[3] == ["scancel", "--quiet", "--name=augbench-t2", "14"]
     cancel_jobs([])
-    assert len(asked) == 3
+    assert len(asked) == 4
 
 
 def test_a_cancelled_job_that_does_not_end_is_said_so(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "SECONDS_TO_END", 0)
     monkeypatch.setattr(queue, "SECONDS_BETWEEN_LOOKS", 0)
-    answers(scancel="", squeue="13_0\n13_1\n")
+    answers(scancel="", squeue="News of this cluster\n13_0|RUNNING\n13_1|RUNNING\n")
+    made = submission(Path("out"), 2, "t1")
     with pytest.raises(SlurmError, match=r"The job 13_0 \(augbench-t1\) was cancelled but has not ended"):
-        cancel_named("augbench-t1")
+        cancel_named(made)
     answers(scancel="", squeue="")
-    cancel_named("augbench-t1")
+    cancel_named(made)
