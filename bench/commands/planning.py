@@ -39,7 +39,6 @@ def plan(
 ) -> None:
     """Show how many runs of a suite are done and missing, and what is left to pay for."""
     with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.bench.commands.measuring import measure_unknown
         from augbench.bench.commands.placing import tell_of_changed_plugins
         from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
         from augbench.bench.estimates import groups_of, longest_jobs
@@ -50,6 +49,8 @@ def plan(
     tell_of_changed_plugins(planned)
     groups = groups_of(planned, out, chosen, describe_device(here))
     if calibrate:
+        from augbench.bench.commands.measuring import measure_unknown  # trains, which a plan need not
+
         measure_unknown(groups, chosen, here, data_folder(data), out)
         groups = groups_of(planned, out, chosen, describe_device(here))
     if as_json:

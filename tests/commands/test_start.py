@@ -135,6 +135,15 @@ def test_following_runs_needs_no_library_that_computes(
     assert not modules & HEAVY
 
 
+def test_a_plan_needs_torch_for_what_is_registered_and_no_other_library_that_computes(
+    imported_by: ImportedBy, tmp_path: Path
+) -> None:
+    codes, modules = imported_by(("plan", "digits", "--out", tmp_path), ("plan", "digits", "--out", tmp_path, "--json"))
+    assert codes == [0, 0]
+    assert modules & HEAVY == {"torch", "numpy"}
+    assert not modules & {"torchvision", "ray", "submitit", "pyarrow", "augbench.bench.commands.measuring"}
+
+
 def test_the_package_itself_imports_nothing() -> None:
     program = "import sys; before = set(sys.modules); import augbench; print(*(set(sys.modules) - before))"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
