@@ -7,6 +7,7 @@ import os
 import pickle
 import secrets
 import shlex
+import struct
 import tempfile
 import tokenize
 import zipfile
@@ -24,6 +25,10 @@ UNREADABLE_ARRAYS = (
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
 """What NumPy may end in that reads a damaged archive of arrays; of one that claims to be huge, a lack of memory."""
+
+END_OF_ZIP = struct.Struct("<4s4H2LH")
+"""A mark, numbers of disks and files, bytes of the list of names and before it, bytes of a comment."""
+LONGEST_LINE = 1 << 16  # bytes
 
 UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 """What fsync says where a file system has nothing of the kind; a disk that is damaged or full says something else."""
@@ -133,17 +138,61 @@ def write_json(path: Path, content: object, *, durable: bool = True) -> None:
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n", durable=durable)
 
 
+class NotReadError(ValueError):
+    """A file is there and cannot be read, so that nothing is known of what is in it."""
+
+    def __init__(self, name: str, error: OSError) -> None:
+        super().__init__(f"{name} cannot be read ({error.strerror or error})")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        ValueError: If the file is missing, truncated or holds something else.
+        NotReadError: If the file is there and cannot be read.
+        ValueError: If it is missing, truncated or holds something else.
     """
     try:
         text = path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError(f"{path.name} is missing") from None
     except OSError as error:
-        raise ValueError(f"{path.name} cannot be read ({error.strerror})") from None
+        raise NotReadError(path.name, error) from None
     return parse_json(text, path.name)
+
+
+def ends_as_a_zip_file(path: str | Path) -> bool:
+    """Whether a file ends as a zip file without a comment does, and is as long as its end says.
+
+    One that was cut short is known by it, and no more than a few bytes are read.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    end, size = _tail(path, END_OF_ZIP.size)
+    if len(end) < END_OF_ZIP.size:
+        return False
+    mark, *_, names, before_names, comment = END_OF_ZIP.unpack(end)
+    is_long = before_names == 0xFFFFFFFF  # whose true numbers stand elsewhere
+    return bool(mark == b"PK\5\6" and comment == 0 and (is_long or before_names + names + END_OF_ZIP.size == size))
+
+
+def last_line(path: str | Path) -> bytes:
+    """Read the last line of a file, or the last LONGEST_LINE bytes of it; empty if it is not complete.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    end, _ = _tail(path, LONGEST_LINE)
+    return end[end.rfind(b"\n", 0, -1) + 1 :] if end.endswith(b"\n") else b""
+
+
+def _tail(path: str | Path, most: int) -> tuple[bytes, int]:
+    """Read the last bytes of a file, and tell how many it has."""
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - much faster than by way of Path
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - most))
+        return file.read(), size
 
 
 def parse_json(text: bytes, name: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from augbench.bench.errors import UserError
-from augbench.bench.run_folder import NotReadableError, RunFolder, RunState, check_output_folder
+from augbench.bench.run_folder import DamagedError, NotReadableError, RunFolder, RunState, check_output_folder
 from augbench.bench.run_states import RunStates
 from augbench.bench.spec import RunSpec
 from augbench.bench.suite import Suite
@@ -39,9 +40,15 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a suite, in the order in which they are to be placed."""
+    """The runs of a suite, in the order in which they are to be placed.
+
+    Attributes:
+        runs: All whose folder is sound or not there yet.
+        damaged: What is wrong with the folder of each other one.
+    """
 
     runs: tuple[PlannedRun, ...]
+    damaged: tuple[str, ...] = ()
 
     def counts(self) -> dict[RunState, int]:
         """Number of runs in each state that occurs."""
@@ -57,14 +64,15 @@ class Plan:
         return tuple(run for run in self.runs if run.state is not RunState.DONE)
 
     def in_words(self) -> str:
-        """Count the runs in each state, such as `3 runs: 1 done, 2 missing`."""
-        return counts_in_words(self.counts())
+        """Count the runs in each state, such as `3 runs: 1 done, 2 missing.`."""
+        left_out = f" Besides, {runs_in_words(len(self.damaged))} left out." if self.damaged else ""
+        return counts_in_words(self.counts()) + left_out
 
 
 def counts_in_words(counts: Mapping[RunState, int]) -> str:
     """Say how many runs are in each state, such as `3 runs: 1 done, 2 missing.`."""
     states = [f"{counts[state]} {state_in_words(state)}" for state in RunState if counts.get(state)]
-    return f"{runs_in_words(sum(counts.values()))}: {', '.join(states)}."
+    return f"{runs_in_words(sum(counts.values()))}{': ' * bool(states)}{', '.join(states)}."
 
 
 def state_in_words(state: RunState) -> str:
@@ -85,13 +93,20 @@ def make_plan(suite: Suite, out: Path) -> Plan:
         out: The output folder, which need not exist.
 
     Raises:
-        UserError: If the suite has wrong names or values, a run folder is damaged or of a newer protocol, or a run
-            was made with other defaults than today's.
+        UserError: If the suite has wrong names or values, the output folder is of a newer protocol, or a run was made
+            with other defaults than today's.
     """
     check_output_folder(out)
     there = folder_names(out)
     runs, known, states = out / "runs", KnownSpecs(), RunStates(out)
-    return Plan(tuple(_planned(spec, runs, there, known, states) for spec in suite.specs()))
+    planned: list[PlannedRun] = []
+    damaged: list[str] = []
+    for spec in suite.specs():
+        try:
+            planned.append(_planned(spec, runs, there, known, states))
+        except DamagedError as error:
+            damaged.append(str(error))
+    return Plan(tuple(planned), tuple(damaged))
 
 
 def folder_names(out: Path) -> frozenset[str]:
@@ -162,8 +177,10 @@ def read_result(folder: RunFolder, identity: str) -> dict[str, Any] | None:
         DamagedError: If it is there but truncated or of another run.
     """
     result = read_content(folder, "result.json")
-    if result.get("identity") == identity and os.path.exists(folder.predictions):  # noqa: PTH110 - faster
-        return result
+    if result.get("identity") == identity:
+        with suppress(ValueError):  # explained below
+            folder.check_whole(result)
+            return result
     return folder.read_result()
 
 

@@ -18,11 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from augbench.bench.causes import Cause
 from augbench.bench.claim import Ownership, claimed, is_alive, last_claim, unowned
 from augbench.bench.errors import CannotGoOnError, UserError, shortened
-from augbench.bench.files import how_to_read, make_folder, read_json, write_json, write_text
+from augbench.bench.files import (
+    LONGEST_LINE,
+    NotReadError,
+    ends_as_a_zip_file,
+    how_to_read,
+    last_line,
+    make_folder,
+    read_json,
+    write_json,
+    write_text,
+)
 from augbench.bench.protocol import PROTOCOL_VERSION
 from augbench.bench.registry import NAME_PATTERN
 from augbench.bench.sound_status import sound_status
@@ -33,6 +44,11 @@ EARLIER = "earlier-attempts"  # folder within a run's, with a folder for what ea
 WRITTEN = (
     *("metrics.jsonl", "checkpoint.pt", "log.txt", "environment.json", "model.pt", "examples.npz", "predictions.npz"),
     "status.json",  # the last to be put aside: a run of which only a part is moved is still one that failed
+)
+
+NOT_READ = (
+    "The run may be sound: have the folder's owner make it readable for you, or have whoever looks after the disk find "
+    "the fault; the other runs are not affected."
 )
 
 
@@ -49,6 +65,10 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
     NEVER_STARTED = "never started"
     UNKNOWN = "unknown"
+
+
+RECORDED = [*(set(RunState) - {RunState.DONE, RunState.SUBMITTED, RunState.UNKNOWN})]
+"""States that count where a status says so; the others are told from results, submissions and schedulers."""
 
 
 class DamagedError(UserError):
@@ -149,14 +169,34 @@ class RunFolder:
             result = read_json(path)
             if result["identity"] != self.read_spec().identity:
                 raise ValueError("result.json belongs to another run")
-            if not self.predictions.exists():
-                raise ValueError("predictions.npz is missing")
+            self.check_whole(result)
+        except NotReadError as error:
+            raise DamagedError(f"{self.path}: {error}. {NOT_READ}") from None
         except (ValueError, KeyError) as error:
             raise DamagedError(
                 f"The result in {self.path} is damaged: {error}. Move the folder away or delete it, then give the "
                 "same command again; the other runs are not affected."
             ) from None
         return result
+
+    def check_whole(self, result: Mapping[str, Any]) -> None:
+        """Look quickly whether a file that belongs to a result was cut short; there may be thousands of runs.
+
+        Raises:
+            ValueError: If one is missing, cut short or cannot be read.
+        """
+        file = "predictions.npz"
+        try:
+            if not ends_as_a_zip_file(f"{self.path}/{file}"):
+                raise ValueError(f"{file} is cut short")
+            file = "metrics.jsonl"
+            epochs = result.get("epochs")
+            if epochs is not None and not _ends_with_epoch(epochs, last_line(f"{self.path}/{file}")):
+                raise ValueError(f"{file} does not end with epoch {epochs}")
+        except FileNotFoundError:
+            raise ValueError(f"{file} is missing") from None
+        except OSError as error:
+            raise NotReadError(file, error) from None
 
     def read_status(self) -> dict[str, Any]:
         """Read the last status, empty if there is none; what no worker can have written is left out."""
@@ -199,14 +239,14 @@ class RunFolder:
             return RunState.PLANNED
         if self.read_result() is not None:
             return RunState.DONE
-        recorded = self.read_status().get("state", RunState.PLANNED)
-        if recorded == RunState.DONE:
+        recorded = self.read_status().get("state")
+        if recorded not in RECORDED:  # of a later version, or by hand: as if nothing were recorded
             recorded = RunState.PLANNED
         if recorded == RunState.RUNNING:
             recorded = self._running_or_killed()
         if recorded not in (RunState.RUNNING, RunState.FAILED) and self.cancel_request.exists():
             return RunState.CANCELLED
-        return RunState(recorded) if recorded in list(RunState) else RunState.UNKNOWN
+        return RunState(recorded)
 
     def _running_or_killed(self) -> RunState:
         try:
@@ -304,6 +344,14 @@ def _may_not_read(path: Path) -> bool:
     return False
 
 
+def _ends_with_epoch(epoch: object, line: bytes) -> bool:
+    """Whether the last line of `metrics.jsonl` is that of an epoch; of a very long line only a part is there."""
+    try:
+        return len(line) >= LONGEST_LINE or from_json(line)["epoch"] == epoch
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
 def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> RunSpec:
     """Make a specification of what `RunFolder.write_spec` has written.
 
@@ -324,6 +372,8 @@ def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> R
         for component in (spec.method, spec.dataset, spec.network):
             if not NAME_PATTERN.fullmatch(component.name):  # of somebody else: a name becomes part of paths and tables
                 raise ValueError(f"{shortened(repr(component.name))} is no name that can be registered")
+    except NotReadError as error:
+        raise DamagedError(f"{place}: {error}. {NOT_READ}") from None
     except (ValueError, KeyError, TypeError, ValidationError) as error:
         reason = f"{error.error_count()} wrong fields" if isinstance(error, ValidationError) else str(error)
         raise DamagedError(

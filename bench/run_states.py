@@ -185,6 +185,8 @@ def _reason(state: RunState, status: dict[str, Any]) -> str:
         owner = status.get("owner")
         host = owner.get("host") if isinstance(owner, dict) else None
         return f"Its process on {host or 'an unknown machine'} ended without a word."
+    if state is RunState.UNKNOWN:
+        return "Whether a process executes it cannot be told, since its file `lock` cannot be opened."
     return str(status.get("reason", ""))
 
 

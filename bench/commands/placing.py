@@ -42,6 +42,7 @@ def execute(suite: Suite, order: Order, *, retry_failed: bool, yes: bool = True)
     """
     before = make_plan(suite, order.out)
     record_tuning(suite, before)
+    tell_of_damage(before)
     tell_of_changed_plugins(before)
     to_do = _to_do(before, order, retry_failed=retry_failed)
     if not to_do:
@@ -148,13 +149,15 @@ def say_what_would_be_done(suite: Suite, order: Order, *, retry_failed: bool) ->
         UserError: If something is wrong that can be known before.
     """
     planned = make_plan(suite, order.out)
+    tell_of_damage(planned)
     tell_of_changed_plugins(planned)
     to_do = _to_do(planned, order, retry_failed=retry_failed)
     typer.echo(f"In {order.out}: {planned.in_words()}")
     if not to_do:
         typer.echo("Nothing would be placed.")
-        return
-    say_what_would_be_placed(to_do, order)
+    else:
+        say_what_would_be_placed(to_do, order)
+    raise_left_out(planned, order.out)
 
 
 def say_what_would_be_placed(runs: Sequence[PlannedRun], order: Order) -> None:
@@ -175,6 +178,12 @@ def _prepared(runs: Sequence[PlannedRun], order: Order) -> Launcher:
     if sentence := little_room(runs, order.out):
         typer.echo(f"Note: {sentence}", err=True)
     return launcher
+
+
+def tell_of_damage(planned: Plan) -> None:
+    """Say on standard error which run folders are left out, and why."""
+    for problem in planned.damaged:
+        typer.echo(f"Left out: {safe(problem)}", err=True)
 
 
 def tell_of_changed_plugins(planned: Plan) -> None:
@@ -199,10 +208,28 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def raise_left_out(planned: Plan, out: Path) -> None:
+    """Raise UserError if run folders were left out, which `tell_of_damage` has named."""
+    if planned.damaged:
+        raise UserError(_left_out(planned, out))
+
+
+def _left_out(planned: Plan, out: Path) -> str:
+    """Say how many run folders were left out; empty if none was."""
+    if not planned.damaged:
+        return ""
+    were, folders = ("was", "its folder") if len(planned.damaged) == 1 else ("were", "their folders")
+    return (
+        f"{runs_in_words(len(planned.damaged))} {were} left out, since what is in {folders} cannot be used: above it "
+        f"says why and what to do, and `{to_paste('status', *where(out))}` says so again."
+    )
+
+
 def raise_unfinished(planned: Plan, out: Path) -> None:
     """Raise UserError with the reasons of runs that have no result and are not on the way to one, if there are any."""
     unfinished = [run for run in planned.unfinished() if run.state not in PLACED]
     if not unfinished:
+        raise_left_out(planned, out)
         return
     states = RunStates(out)
     # a reason of each sort: a hundred runs that fail have seldom a hundred reasons
@@ -219,6 +246,7 @@ def raise_unfinished(planned: Plan, out: Path) -> None:
         f"{len(unfinished)} of {runs_in_words(len(planned.runs))} without a result; the others are not affected. "
         f"{' '.join(reasons)}{more} `{command}` groups them by cause. The same command goes on "
         "with those that did not fail; --retry-failed starts failed ones again."
+        f" {_left_out(planned, out)}".rstrip()
     )
 
 

@@ -203,6 +203,7 @@ def plan_as_json(planned: Plan, groups: list[Group]) -> dict[str, Any]:
     longest = longest_jobs(groups)
     return {
         "runs": [_run_as_json(run) for run in planned.runs],
+        "damaged": list(planned.damaged),
         "groups": [_group_as_json(group) for group in groups],
         "methods": {name: _cost_as_json(own) for name, own in _by_method(groups).items()},
         "total": {

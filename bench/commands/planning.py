@@ -39,13 +39,14 @@ def plan(
 ) -> None:
     """Show how many runs of a suite are done and missing, and what is left to pay for."""
     with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.bench.commands.placing import tell_of_changed_plugins
+        from augbench.bench.commands.placing import raise_left_out, tell_of_changed_plugins, tell_of_damage
         from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
         from augbench.bench.estimates import groups_of, longest_jobs
 
     chosen = load_profile(profile)
     here = choose_device(device)
     planned = make_plan(load_suite(suite).at_level(level_named(budget)), out)
+    tell_of_damage(planned)
     tell_of_changed_plugins(planned)
     groups = groups_of(planned, out, chosen, describe_device(here))
     if calibrate:
@@ -63,3 +64,4 @@ def plan(
         typer.echo(f"In {out}: {planned.in_words()}")
         for line in (*cost_lines(groups), *about_jobs(longest_jobs(groups))):
             typer.echo(line)
+    raise_left_out(planned, out)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from augbench.bench.calibration import Measurement, add_measurement
@@ -102,7 +103,7 @@ def finish(suite: Suite, out: Path, method: str, seed: int, seconds: Mapping[str
     folder.write_spec(spec)
     write_json(folder.path / "result.json", {"identity": spec.identity, "seconds": seconds})
     write_environment(folder.path, [*seconds])
-    folder.predictions.touch()
+    np.savez(folder.predictions)
 
 
 def grouped(suite: Suite, out: Path, profile: Profile) -> dict[str, Group]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from augbench.bench import overview, run_states
@@ -175,7 +176,7 @@ def test_ten_thousand_runs_are_seen_within_seconds(
         (path / "spec.json").write_text(json.dumps(content))
         if seed % 2:
             (path / "result.json").write_text(json.dumps({"identity": of_seed.identity}))
-            (path / "predictions.npz").touch()
+            np.savez(path / "predictions.npz")
         elif seed % 3:
             (path / "status.json").write_text('{"state": "failed", "reason": "planted"}')
     seen, taken = effort(lambda: Survey(plant.out).look())

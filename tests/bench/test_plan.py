@@ -2,18 +2,20 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from augbench.bench.errors import UserError
 from augbench.bench.files import read_json, write_json
 from augbench.bench.plan import PlannedRun, make_plan, seconds_of_others
 from augbench.bench.protocol import Protocol
-from augbench.bench.run_folder import DamagedError, RunFolder, RunState
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec, canonical_json, method_component
 from augbench.bench.suite import Suite, parse_suite
 
@@ -49,6 +51,16 @@ class Finished:
         return make_plan(self.suite, self.out).runs
 
 
+def only_damage(finished: Finished, folder: RunFolder) -> str:
+    """Return what is said of the one folder that is left out; all other runs are done."""
+    plan = make_plan(finished.suite, finished.out)
+    assert plan.counts() == {RunState.DONE: 5}
+    assert folder.path not in [run.folder.path for run in plan.runs]
+    assert plan.in_words() == "5 runs: 5 done. Besides, 1 run left out."
+    [problem] = plan.damaged
+    return problem
+
+
 @pytest.fixture
 def finished(tmp_path: Path) -> Finished:
     made = Finished(parse_suite(SUITE, "a test"), tmp_path)
@@ -56,7 +68,7 @@ def finished(tmp_path: Path) -> Finished:
         folder.write_spec(spec)
         seconds = {"a device": {"training": float(spec.seed)}}
         write_json(folder.path / "result.json", {"identity": spec.identity, "seconds": seconds})
-        folder.predictions.touch()
+        np.savez(folder.predictions)
     return made
 
 
@@ -73,33 +85,55 @@ def test_no_run_is_trusted_because_of_others_of_its_kind(seed: int, finished: Fi
     spec, folder = next((spec, folder) for spec, folder in finished.folders() if spec.seed == seed)
     sound = read_json(folder.path / "spec.json")
 
-    def refused(content: object, words: str, kind: type[UserError] = DamagedError) -> None:
+    def left_out(content: object, words: str) -> None:
         (folder.path / "spec.json").write_text(json.dumps(content))
-        with pytest.raises(kind, match=words):
-            finished.plan()
+        assert words in only_damage(finished, folder)
 
-    refused(sound | {"identity": "0"}, "identity does not belong")
-    refused(sound | {"spec": sound["spec"] | {"seed": 7}}, "identity does not belong")
-    refused(sound | {"spec": sound["spec"] | {"protocol_version": 99}}, "protocol version 99")
-    refused(sound | {"spec": 3}, "no complete run folder")
-    refused([], "no complete run folder")
+    left_out(sound | {"identity": "0"}, "identity does not belong")
+    left_out(sound | {"spec": sound["spec"] | {"seed": 7}}, "identity does not belong")
+    left_out(sound | {"spec": sound["spec"] | {"protocol_version": 99}}, "protocol version 99")
+    left_out(sound | {"spec": 3}, "no complete run folder")
+    left_out([], "no complete run folder")
     method = {**spec.method.model_dump(), "defaults": {"momentum": 0.5}}
-    refused(sound | {"spec": sound["spec"] | {"method": method}}, r"momentum was 0\.5, is 'gone' now", UserError)
+    write_json(folder.path / "spec.json", sound | {"spec": sound["spec"] | {"method": method}})
+    with pytest.raises(UserError, match=r"momentum was 0\.5, is 'gone' now"):
+        finished.plan()
 
 
 @pytest.mark.parametrize("content", ['{"identity": "', '{"identity": "other"}', "[]"])
 def test_a_damaged_result_is_noticed(content: str, finished: Finished) -> None:
     *_, (_, folder) = finished.folders()
     (folder.path / "result.json").write_text(content)
-    with pytest.raises(DamagedError, match=f"The result in .*{folder.path.name} is damaged"):
-        finished.plan()
+    assert only_damage(finished, folder).startswith(f"The result in {folder.path} is damaged: ")
 
 
-def test_a_result_without_predictions_is_noticed(finished: Finished) -> None:
+@pytest.mark.parametrize("name", ["predictions.npz", "metrics.jsonl"])
+@pytest.mark.parametrize("share", [None, 0.0, 0.5, 0.99])
+def test_what_is_missing_or_cut_short_beside_a_result_is_noticed(
+    share: float | None, name: str, finished: Finished
+) -> None:
+    *_, (spec, folder) = finished.folders()
+    write_json(folder.path / "result.json", {"identity": spec.identity, "epochs": 2})
+    np.savez_compressed(folder.predictions, labels=np.arange(100), draws_0=np.eye(100))
+    folder.write_metrics([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}])
+    assert {run.state for run in finished.plan()} == {RunState.DONE}
+    path = folder.path / name
+    if share is None:
+        path.unlink()
+    else:
+        os.truncate(path, int(share * path.stat().st_size))
+    what = "is missing" if share is None else {"p": "is cut short", "m": "does not end with epoch 2"}[name[0]]
+    assert f"{name} {what}" in only_damage(finished, folder)
+
+
+@pytest.mark.parametrize("name", ["spec.json", "result.json", "predictions.npz"])
+def test_a_run_that_cannot_be_read_is_not_to_be_deleted(name: str, finished: Finished) -> None:
     *_, (_, folder) = finished.folders()
-    folder.predictions.unlink()
-    with pytest.raises(DamagedError, match=r"predictions\.npz is missing"):
-        finished.plan()
+    (folder.path / name).unlink()
+    (folder.path / name).mkdir()  # which cannot be read, even by root
+    problem = only_damage(finished, folder)
+    assert f"{folder.path}: {name} cannot be read (Is a directory)" in problem
+    assert "delete" not in problem
 
 
 @pytest.mark.parametrize("seconds", [None, 3, {"a device": 3}])

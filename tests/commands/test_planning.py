@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from augbench.bench import calibration
@@ -84,7 +85,7 @@ def finish(run: tuple[RunSpec, RunFolder], device: str, seconds: Mapping[str, fl
     write_json(folder.path / "result.json", {"identity": spec.identity, "seconds": {device: seconds}})
     uuid = "an id" if device.startswith("GPU") else None
     write_json(folder.path / "environment.json", {"attempts": [{"device": device, "device_uuid": uuid}]})
-    folder.predictions.touch()
+    np.savez(folder.predictions)
 
 
 def begun(suite: Path, out: Path) -> None:
@@ -225,7 +226,7 @@ def test_scripts_get_everything(suite: Path, profile: Path, augbench: CommandLin
     code, text, errors = augbench("plan", suite, "--out", tmp_path, "--profile", profile, "--json")
     assert (code, errors) == (0, "")
     content: dict[str, Any] = json.loads(text)
-    assert list(content) == ["runs", "groups", "methods", "total"]
+    assert list(content) == ["runs", "damaged", "groups", "methods", "total"]
     assert [run["state"] for run in content["runs"]].count("done") == 2
     assert RunSpec.model_validate(content["runs"][0]["spec"]) in load_suite(str(suite)).specs()
     group = content["groups"][0]

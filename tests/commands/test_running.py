@@ -186,6 +186,40 @@ def test_a_run_folder_of_somebody_else_is_said_before_the_start(
     assert not placed
 
 
+@pytest.mark.parametrize("name", ["spec.json", "result.json"])
+def test_a_damaged_folder_is_named_and_the_other_runs_are_placed(
+    name: str, suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    spec, other = load_suite(str(suite)).specs()
+    folder = RunFolder(out / "runs" / spec.folder_name)
+    folder.write_spec(spec)
+    (folder.path / name).write_text('{"identity": "')
+    for command, *options in (("plan",), ("run", "--dry-run"), ("run",)):
+        code, text, errors = augbench(command, suite, "--out", out, *options)
+        assert code == 2
+        assert "1 run" in text
+        named, *_, last = errors.splitlines()
+        assert named.startswith("Left out: ") and str(folder.path) in named and "Move" in named
+        assert last.endswith(f"`augbench status --out {out}` says so again.") and "1 run was left out" in last
+    assert placed == [other.folder_name]
+
+
+def test_a_state_that_cannot_be_told_has_advice_that_fits(
+    suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path
+) -> None:
+    spec, _ = load_suite(str(suite)).specs()
+    folder = RunFolder(tmp_path / "out" / "runs" / spec.folder_name)
+    folder.write_spec(spec)
+    folder.write_status(RunState.RUNNING)
+    (folder.path / "lock").symlink_to("lock")  # which nobody can open
+    code, _, errors = augbench("run", suite, "--out", tmp_path / "out")
+    assert (code, placed) == (2, [])
+    assert f"{spec.folder_name}: Whether a process executes it cannot be told" in errors
+    assert "Have its owner make the folder readable for you" in errors
+    assert "submissions" not in errors
+
+
 @pytest.fixture
 def submitted(suite: Path, tmp_path: Path) -> list[RunFolder]:
     """Leave the record of a submission of both runs."""
