@@ -174,7 +174,8 @@ def ends_as_a_zip_file(path: str | Path) -> bool:
         return False
     mark, *_, names, before_names, comment = END_OF_ZIP.unpack(end)
     is_long = before_names == 0xFFFFFFFF  # whose true numbers stand elsewhere
-    return bool(mark == b"PK\5\6" and comment == 0 and (is_long or before_names + names + END_OF_ZIP.size == size))
+    is_whole = is_long or before_names + names + END_OF_ZIP.size == size
+    return bool(mark == b"PK\5\6" and comment == 0 and is_whole)
 
 
 def last_line(path: str | Path) -> bytes:

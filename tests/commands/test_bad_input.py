@@ -1,6 +1,5 @@
 """Mistakes on the command line: one paragraph with the way on, status 2, no traceback, nothing lost."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -175,21 +174,6 @@ def test_nothing_but_foreign_folders(command: str, augbench: CommandLine, tmp_pa
     (tmp_path / "runs" / "holiday-pictures").mkdir(parents=True)
     outcome = augbench(command, "--from", tmp_path, "--out", tmp_path / "out")
     assert fails_in_one_paragraph(outcome, "none of a run: holiday-pictures", "augbench run")
-
-
-def test_a_truncated_run_folder_stops_run_and_plan_before_anything_is_written(
-    augbench: CommandLine, tmp_path: Path
-) -> None:
-    suite = tmp_path / "small.toml"
-    suite.write_text(SUITE.format(dataset="mnist5k"))
-    code, text, _ = augbench("plan", suite, "--out", tmp_path, "--json")
-    assert code == 0
-    folder = Path(json.loads(text)["runs"][0]["folder"])
-    folder.mkdir(parents=True)
-    (folder / "spec.json").write_text('{"identity": "ab')
-    for command in ("plan", "run"):
-        assert fails_in_one_paragraph(augbench(command, suite, "--out", tmp_path), folder.name, "delete it")
-    assert [path.name for path in folder.iterdir()] == ["spec.json"]
 
 
 @pytest.mark.parametrize("command", [["plan", "demo", "--out"], ["run", "demo", "--out"], ["demo", "--out"]])

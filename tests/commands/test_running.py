@@ -203,6 +203,7 @@ def test_a_damaged_folder_is_named_and_the_other_runs_are_placed(
         assert named.startswith("Left out: ") and str(folder.path) in named and "Move" in named
         assert last.endswith(f"`augbench status --out {out}` says so again.") and "1 run was left out" in last
     assert placed == [other.folder_name]
+    assert {path.name for path in folder.path.iterdir()} == {"spec.json", name}
 
 
 def test_a_state_that_cannot_be_told_has_advice_that_fits(

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from augbench.bench.files import atomic_write, write_json, write_torch
+from augbench.bench.files import write_json, write_torch
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec, Settings
 from augbench.bench.suite import parse_suite
@@ -86,7 +87,6 @@ def finish(folder: RunFolder, spec: RunSpec, cost: dict[str, object], accuracy: 
         write_torch(folder.checkpoint, cost)
         folder.write_status(state, reason="it diverged")
         return
-    with atomic_write(folder.predictions) as file:
-        file.write(b"never read here")
+    np.savez(folder.predictions)
     metrics = {"0": {"accuracy": {"mean": accuracy, "sd": None, "values": [accuracy]}}}
     write_json(folder.path / "result.json", {"identity": spec.identity, "metrics": metrics, **cost})
