@@ -7,7 +7,7 @@ import os
 import pickle
 import secrets
 import shlex
-import struct
+import stat
 import tempfile
 import tokenize
 import zipfile
@@ -26,9 +26,7 @@ UNREADABLE_ARRAYS = (
 )
 """What NumPy may end in that reads a damaged archive of arrays; of one that claims to be huge, a lack of memory."""
 
-END_OF_ZIP = struct.Struct("<4s4H2LH")
-"""A mark, numbers of disks and files, bytes of the list of names and before it, bytes of a comment."""
-LONGEST_LINE = 1 << 16  # bytes
+MOST_BYTES = 256 << 20  # of a file that is read whole: far more than any record has
 
 UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 """What fsync says where a file system has nothing of the kind; a disk that is damaged or full says something else."""
@@ -150,10 +148,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
     Raises:
         NotReadError: If the file is there and cannot be read.
-        ValueError: If it is missing, truncated or holds something else.
+        ValueError: If it is missing, truncated, something else or too large.
     """
     try:
-        text = path.read_bytes()
+        text = read_file(path)
     except FileNotFoundError:
         raise ValueError(f"{path.name} is missing") from None
     except OSError as error:
@@ -161,39 +159,33 @@ def read_json(path: Path) -> dict[str, Any]:
     return parse_json(text, path.name)
 
 
-def ends_as_a_zip_file(path: str | Path) -> bool:
-    """Whether a file ends as a zip file without a comment does, and is as long as its end says.
-
-    One that was cut short is known by it, and no more than a few bytes are read.
+def read_file(path: str | Path) -> bytes:
+    """Read a whole file, but wait for no pipe, and read no device or what is far larger than any record.
 
     Raises:
         OSError: If it cannot be read.
+        ValueError: If it is no ordinary file, or too large.
     """
-    end, size = _tail(path, END_OF_ZIP.size)
-    if len(end) < END_OF_ZIP.size:
-        return False
-    mark, *_, names, before_names, comment = END_OF_ZIP.unpack(end)
-    is_long = before_names == 0xFFFFFFFF  # whose true numbers stand elsewhere
-    is_whole = is_long or before_names + names + END_OF_ZIP.size == size
-    return bool(mark == b"PK\5\6" and comment == 0 and is_whole)
+    file, size = open_file(path)
+    with file:
+        if size > MOST_BYTES:
+            raise ValueError(f"{Path(path).name} has {size / 1e6:.0f} MB, more than there can be in such a file")
+        return file.readall()
 
 
-def last_line(path: str | Path) -> bytes:
-    """Read the last line of a file, or the last LONGEST_LINE bytes of it; empty if it is not complete.
+def open_file(path: str | Path) -> tuple[io.FileIO, int]:
+    """Open an ordinary file, and tell how many bytes it has; given no Path it is several times as fast.
 
     Raises:
         OSError: If it cannot be read.
+        ValueError: If it is no ordinary file.
     """
-    end, _ = _tail(path, LONGEST_LINE)
-    return end[end.rfind(b"\n", 0, -1) + 1 :] if end.endswith(b"\n") else b""
-
-
-def _tail(path: str | Path, most: int) -> tuple[bytes, int]:
-    """Read the last bytes of a file, and tell how many it has."""
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - much faster than by way of Path
-        size = os.fstat(file.fileno()).st_size
-        file.seek(max(0, size - most))
-        return file.read(), size
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # else the opening of a pipe waits
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise ValueError(f"{Path(path).name} is no ordinary file")
+    return io.FileIO(descriptor), found.st_size
 
 
 def parse_json(text: bytes, name: str) -> dict[str, Any]:

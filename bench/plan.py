@@ -11,7 +11,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from augbench.bench.completeness import check_whole
 from augbench.bench.errors import UserError
+from augbench.bench.files import read_file
 from augbench.bench.run_folder import DamagedError, NotReadableError, RunFolder, RunState, check_output_folder
 from augbench.bench.run_states import RunStates
 from augbench.bench.spec import RunSpec
@@ -179,7 +181,7 @@ def read_result(folder: RunFolder, identity: str) -> dict[str, Any] | None:
     result = read_content(folder, "result.json")
     if result.get("identity") == identity:
         with suppress(ValueError):  # explained below
-            folder.check_whole(result)
+            check_whole(folder.path, result)
             return result
     return folder.read_result()
 
@@ -187,9 +189,8 @@ def read_result(folder: RunFolder, identity: str) -> dict[str, Any] | None:
 def read_content(folder: RunFolder, name: str) -> dict[str, Any]:
     """Read a JSON object without explaining what is wrong with it: empty if there is none."""
     try:
-        # not by way of Path: with thousands of runs it takes as long as the rest
-        with open(f"{folder.path}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
-            content = from_json(file.read())  # twice as fast as json
+        # no Path here: with thousands of runs it takes as long as the rest
+        content = from_json(read_file(f"{folder.path}/{name}"))  # twice as fast as json
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -18,18 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from augbench.bench.causes import Cause
 from augbench.bench.claim import Ownership, claimed, is_alive, last_claim, unowned
+from augbench.bench.completeness import check_whole
 from augbench.bench.errors import CannotGoOnError, UserError, shortened
 from augbench.bench.files import (
-    LONGEST_LINE,
     NotReadError,
-    ends_as_a_zip_file,
     how_to_read,
-    last_line,
     make_folder,
+    read_file,
     read_json,
     write_json,
     write_text,
@@ -169,7 +167,7 @@ class RunFolder:
             result = read_json(path)
             if result["identity"] != self.read_spec().identity:
                 raise ValueError("result.json belongs to another run")
-            self.check_whole(result)
+            check_whole(self.path, result)
         except NotReadError as error:
             raise DamagedError(f"{self.path}: {error}. {NOT_READ}") from None
         except (ValueError, KeyError) as error:
@@ -178,25 +176,6 @@ class RunFolder:
                 "same command again; the other runs are not affected."
             ) from None
         return result
-
-    def check_whole(self, result: Mapping[str, Any]) -> None:
-        """Look quickly whether a file that belongs to a result was cut short; there may be thousands of runs.
-
-        Raises:
-            ValueError: If one is missing, cut short or cannot be read.
-        """
-        file = "predictions.npz"
-        try:
-            if not ends_as_a_zip_file(f"{self.path}/{file}"):
-                raise ValueError(f"{file} is cut short")
-            file = "metrics.jsonl"
-            epochs = result.get("epochs")
-            if epochs is not None and not _ends_with_epoch(epochs, last_line(f"{self.path}/{file}")):
-                raise ValueError(f"{file} does not end with epoch {epochs}")
-        except FileNotFoundError:
-            raise ValueError(f"{file} is missing") from None
-        except OSError as error:
-            raise NotReadError(file, error) from None
 
     def read_status(self) -> dict[str, Any]:
         """Read the last status, empty if there is none; what no worker can have written is left out."""
@@ -288,7 +267,7 @@ class RunFolder:
         if not self.metrics.exists():
             return []
         try:
-            return [json.loads(line) for line in self.metrics.read_bytes().splitlines()]
+            return [json.loads(line) for line in read_file(self.metrics).splitlines()]
         except ValueError:
             raise DamagedError(
                 f"{self.metrics} is truncated or foreign. Move the folder away or delete it and run the suite again."
@@ -344,14 +323,6 @@ def _may_not_read(path: Path) -> bool:
     return False
 
 
-def _ends_with_epoch(epoch: object, line: bytes) -> bool:
-    """Whether the last line of `metrics.jsonl` is that of an epoch; of a very long line only a part is there."""
-    try:
-        return len(line) >= LONGEST_LINE or from_json(line)["epoch"] == epoch
-    except (ValueError, TypeError, KeyError):
-        return False
-
-
 def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> RunSpec:
     """Make a specification of what `RunFolder.write_spec` has written.
 
@@ -397,6 +368,10 @@ def check_output_folder(out: Path) -> None:
         newer = version > PROTOCOL_VERSION
     except OSError as error:
         raise UserError(f"The folder {out} cannot be read: {error.strerror}. Choose another one.") from None
+    except NotReadError as error:
+        raise UserError(
+            f"{out}: {error}. Choose another folder with --out, or have its owner make it readable for you."
+        ) from None
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{marker} is damaged. Delete it; `augbench run` writes it again.") from None
     if newer:

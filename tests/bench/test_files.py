@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import socket
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,28 @@ def set_umask() -> Iterator[SetUmask]:
 
     yield change
     os.umask(before)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
+def test_what_is_no_file_is_refused_at_once(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "a.json")
+    with pytest.raises(ValueError, match=r"^a\.json is no ordinary file$"):
+        read_json(tmp_path / "a.json")
+
+
+def test_a_socket_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # a socket's path must be short
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("a.json")
+        with pytest.raises(ValueError, match=r"^a\.json cannot be read \(No such device or address\)$"):
+            read_json(Path("a.json"))
+
+
+def test_a_file_that_is_far_too_large_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "a.json").open("wb") as file:
+        file.truncate(10**12)  # takes no room on the disk
+    with pytest.raises(ValueError, match=r"^a\.json has 1000000 MB, more than"):
+        read_json(tmp_path / "a.json")
 
 
 def mode_of(path: Path) -> int:

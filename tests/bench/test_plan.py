@@ -1,5 +1,6 @@
 """Plans: as careful with thousands of runs as with one."""
 
+import errno
 import hashlib
 import json
 import os
@@ -127,13 +128,30 @@ def test_what_is_missing_or_cut_short_beside_a_result_is_noticed(
 
 
 @pytest.mark.parametrize("name", ["spec.json", "result.json", "predictions.npz"])
-def test_a_run_that_cannot_be_read_is_not_to_be_deleted(name: str, finished: Finished) -> None:
+def test_a_run_that_cannot_be_read_is_not_to_be_deleted(
+    name: str, finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, (_, folder) = finished.folders()
+    real = os.open
+
+    def refuse(path: Any, *arguments: Any, **options: Any) -> int:
+        if str(path) == str(folder.path / name):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    problem = only_damage(finished, folder)
+    assert f"{folder.path}: {name} cannot be read (Permission denied)" in problem
+    assert "delete" not in problem
+
+
+@pytest.mark.parametrize("name", ["spec.json", "result.json", "predictions.npz"])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
+def test_what_is_no_file_is_not_read(make: Callable[[Path], None], name: str, finished: Finished) -> None:
     *_, (_, folder) = finished.folders()
     (folder.path / name).unlink()
-    (folder.path / name).mkdir()  # which cannot be read, even by root
-    problem = only_damage(finished, folder)
-    assert f"{folder.path}: {name} cannot be read (Is a directory)" in problem
-    assert "delete" not in problem
+    make(folder.path / name)
+    assert f"{name} is no ordinary file. Move" in only_damage(finished, folder)
 
 
 @pytest.mark.parametrize("seconds", [None, 3, {"a device": 3}])
