@@ -157,7 +157,7 @@ def _component(name: str, version: int, model: type[BaseModel], settings: Mappin
     checked = validated(model, settings, f"{name!r} in {where}")
     for place, number in _infinite(checked.model_dump()):  # of which JSON may make a null without a word
         raise UserError(f"Wrong settings for {name!r} in {where}: {place}: must be a finite number (given: {number}).")
-    resolved = checked.model_dump(mode="json")
+    resolved = _in_fixed_order(checked.model_dump(mode="json"), checked.model_dump())
     changed = {key for key, value in resolved.items() if _differs_from_default(model, key, value)}
     return Component(
         name=name,
@@ -165,6 +165,21 @@ def _component(name: str, version: int, model: type[BaseModel], settings: Mappin
         settings={key: resolved[key] for key in sorted(changed)},
         defaults={key: resolved[key] for key in sorted(set(resolved) - changed)},
     )
+
+
+def _in_fixed_order(dumped: Any, value: object) -> Any:
+    """Sort what comes from sets, whose order differs from process to process, in what pydantic has made of a value."""
+    value = value.model_dump() if isinstance(value, BaseModel) else value
+    if isinstance(value, set | frozenset):
+        return sorted(dumped, key=canonical_json)
+    if isinstance(value, dict):
+        return {
+            key: _in_fixed_order(part, inside)
+            for (key, part), inside in zip(dumped.items(), value.values(), strict=True)
+        }
+    if isinstance(value, list | tuple):
+        return [_in_fixed_order(part, inside) for part, inside in zip(dumped, value, strict=True)]
+    return dumped
 
 
 def _infinite(value: object, place: str = "") -> Iterator[tuple[str, float]]:
@@ -178,8 +193,10 @@ def _infinite(value: object, place: str = "") -> Iterator[tuple[str, float]]:
 
 def _differs_from_default(model: type[BaseModel], key: str, value: JsonValue) -> bool:
     field = model.model_fields[key]
-    default = to_jsonable_python(field.get_default(call_default_factory=True)) if not field.is_required() else ...
-    return bool(value != default)
+    if field.is_required():
+        return True
+    default = field.get_default(call_default_factory=True)
+    return bool(value != _in_fixed_order(to_jsonable_python(default), default))
 
 
 M = TypeVar("M", bound=BaseModel)

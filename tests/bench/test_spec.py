@@ -104,6 +104,24 @@ def test_canonical_json_refuses_nan() -> None:
         canonical_json({"a": float("nan")})
 
 
+def test_the_order_of_a_set_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Inside(Hyperparameters):
+        words: frozenset[str] = Field(frozenset("abcdefgh"), strict=False)
+
+    class Sets(Hyperparameters):
+        words: frozenset[str] = Field(frozenset("abcdefgh"), strict=False)
+        numbers: set[int] = Field({1}, strict=False)
+        inside: Inside = Inside()
+        table: dict[str, float] = {}
+
+    monkeypatch.setattr(methods().get("none"), "hyperparameters_type", Sets)
+    given = {"words": ["b", "a", "hidden"], "numbers": [30, 4], "table": {"b": 1.0, "a": 2}}
+    component = method_component("none", given, "a test")
+    assert component.settings == {"words": ["a", "b", "hidden"], "numbers": [30, 4], "table": {"b": 1.0, "a": 2.0}}
+    assert component.defaults == {"inside": {"words": list("abcdefgh")}}
+    assert method_component("none", {"words": list("hgfedcba")}, "a test").settings == {}
+
+
 def test_hyperparameters_may_be_lists_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
     class Listed(Hyperparameters):
         needed: int
