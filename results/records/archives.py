@@ -31,6 +31,7 @@ MANIFEST = "archive.json"
 FILES = (*TEXTS.values(), "predictions.npz", "examples.npz", "log.txt")
 """Files of a run that are packed: neither network nor checkpoint, and nothing that says who owns it."""
 MOST_BYTES_OF_A_FILE = 4 * 2**30
+MOST_BYTES_AT_THE_END = 2**20  # of zeros that fill the last block; tar makes blocks of 10 KiB
 SHARE_OF_FREE_SPACE = 0.9
 UNREADABLE = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError)
 
@@ -108,8 +109,9 @@ class Archive:
         self.folder = Path(tempfile.mkdtemp(prefix="augbench-archive-"))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         try:
-            with tarfile.open(self.path, mode="r:gz") as archive:
+            with gzip.open(self.path) as packed, tarfile.open(fileobj=packed, mode="r:") as archive:
                 self._unpack(archive)
+                self._read_to_the_end(packed)
         except UNREADABLE as error:
             raise UserError(
                 f"{self.path} is no complete archive (.tar.gz): {str(error) or type(error).__name__}. Copy it again, "
@@ -141,6 +143,14 @@ class Archive:
                 if above != top:
                     raise self._refused(f"it holds several folders `runs`, in {top} and {above}; pack each on its own")
                 self._extract_of_run(archive, member, path.relative_to(above))
+
+    def _read_to_the_end(self, packed: gzip.GzipFile) -> None:
+        """Read what follows the last file, since the checksum of everything stands at the very end."""
+        left = MOST_BYTES_AT_THE_END
+        while read := len(packed.read(2**16)):
+            left -= read
+            if left < 0:
+                raise self._refused("there is more behind its last file")
 
     def _extract_of_run(self, archive: tarfile.TarFile, member: tarfile.TarInfo, path: PurePosixPath) -> None:
         """Unpack one file below `runs`, if it is one that runs are read from."""
@@ -214,7 +224,7 @@ class Archive:
         try:
             content = read_json(self.folder / MANIFEST)
             newer, states = int(content["format"]) > FORMAT, dict(content["states"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise UserError(f"{MANIFEST} in {self.path} is damaged: {error}. Make the archive again.") from None
         if newer:
             raise UserError(

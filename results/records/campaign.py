@@ -5,6 +5,7 @@ under `record_…`, the files that the run wrote, as text, and under `prediction
 these the same frames are made as from the run folders.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -39,7 +40,7 @@ if TYPE_CHECKING:  # a frame is made from sources
 FORMAT = 1
 """To be raised whenever an older augbench can no longer read the file."""
 METADATA = b"augbench.campaign"
-UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
+UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 LEVEL = 9  # of compression
 
 
@@ -61,9 +62,19 @@ def write_campaign(runs: "Runs", path: Path) -> None:
             table = table.append_column(name, part[name])
     problems = [asdict(replace(one, text=_without_folders(one.text, runs.sources))) for one in runs.problems]
     about = {"format": FORMAT, "augbench": augbench.__version__, "problems": problems}
+    about |= {"records_sha256": _sha256(table, RECORDS, problems), "predictions_sha256": _sha256(table, OUTCOMES)}
     table = table.replace_schema_metadata({**people.schema.metadata, METADATA: json.dumps(about).encode()})
     with atomic_write(path) as file:
-        pq.write_table(table, file, compression="zstd", compression_level=LEVEL)
+        pq.write_table(table, file, compression="zstd", compression_level=LEVEL, write_page_checksum=True)
+
+
+def _sha256(table: pa.Table, columns: pa.Schema, about: object = None) -> str:
+    """Make the checksum of some columns of all runs, and of what is said about them: pages of parquet may have none."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for batch in table.select(columns.names).cast(columns).to_batches(max_chunksize=100):
+        for row in batch.to_pylist():
+            digest.update(repr(row).encode(errors="surrogatepass"))
+    return digest.hexdigest()
 
 
 def _without_folders(text: str, sources: Sequence[Path]) -> str:
@@ -110,7 +121,7 @@ class Campaign:
     def _check_version(self, about: Any) -> None:
         try:
             newer, version = int(about["format"]) > FORMAT, str(about["augbench"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._damaged(error) from None
         if newer:
             raise UserError(
@@ -137,7 +148,8 @@ class Campaign:
         yield from found
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        table = pq.read_table(self.path, columns=RECORDS.names).select(RECORDS.names).cast(RECORDS)
+        table = pq.read_table(self.path, columns=RECORDS.names, partitioning=None).select(RECORDS.names).cast(RECORDS)
+        self._check("records_sha256", table, RECORDS, self._about["problems"])
         columns = [table[name].to_pylist() for name in RECORDS.names]
         return (dict(zip(RECORDS.names, row, strict=True)) for row in zip(*columns, strict=True))
 
@@ -159,9 +171,16 @@ class Campaign:
     @cached_property
     def _outcomes(self) -> list[Outcomes]:
         try:
-            return list(read_outcome_columns(pq.read_table(self.path, columns=OUTCOMES.names)))
+            table = pq.read_table(self.path, columns=OUTCOMES.names, partitioning=None)
+            self._check("predictions_sha256", table, OUTCOMES)
+            return list(read_outcome_columns(table))
         except UNREADABLE as error:
             raise self._damaged(error) from None
+
+    def _check(self, name: str, table: pa.Table, columns: pa.Schema, about: object = None) -> None:
+        """Compare with the checksum; files of earlier versions have none."""
+        if name in self._about and self._about[name] != _sha256(table, columns, about):
+            raise ValueError("its checksum is wrong")
 
     def _damaged(self, error: BaseException) -> UserError:
         return UserError(

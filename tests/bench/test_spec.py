@@ -110,9 +110,9 @@ def test_the_order_of_a_set_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
     class Sets(Hyperparameters):
         words: frozenset[str] = Field(frozenset("abcdefgh"), strict=False)
-        numbers: set[int] = Field({1}, strict=False)
+        numbers: set[int] = Field(default_factory=lambda: {1}, strict=False)
         inside: Inside = Inside()
-        table: dict[str, float] = {}
+        table: dict[str, float] = Field(default_factory=dict)
 
     monkeypatch.setattr(methods().get("none"), "hyperparameters_type", Sets)
     given = {"words": ["b", "a", "hidden"], "numbers": [30, 4], "table": {"b": 1.0, "a": 2}}
