@@ -16,7 +16,7 @@ from augbench.bench.dataset import ImageData, Split
 from augbench.bench.environment import describe_device
 from augbench.bench.errors import UserError, to_paste
 from augbench.bench.evaluation import CHUNK, chunks_at_once, predict, predict_with_draws
-from augbench.bench.files import make_folder, read_json, write_json
+from augbench.bench.files import NotReadError, make_folder, read_json, write_json
 from augbench.bench.probe import accuracies
 from augbench.bench.probe_kinds import ROTATION
 from augbench.bench.randomness import epoch_order, generator
@@ -73,13 +73,17 @@ def read_measurements(out: Path) -> list[Measurement]:
     """Read what was measured for an output folder; empty where nothing was.
 
     Raises:
-        UserError: If the file is damaged.
+        UserError: If the file is damaged or cannot be read.
     """
     path = out / FILE
     if not path.exists():
         return []
     try:
         return [Measurement.model_validate(entry) for entry in read_json(path)["measurements"].values()]
+    except NotReadError as error:
+        raise UserError(
+            f"{out}: {error}. Have its owner make it readable for you, or choose another folder with --out."
+        ) from None
     except (ValueError, KeyError, AttributeError, ValidationError):
         again = to_paste("plan", "SUITE", "--out", out, "--calibrate")
         raise UserError(f"{path} is damaged. Delete it; `{again}` measures again.") from None

@@ -22,6 +22,8 @@ from augbench.bench.suite import Suite
 Seconds = Mapping[str, Mapping[str, float]]
 """By name of device, seconds of each phase, as in `result.json`."""
 
+MOST_SECONDS = 1e12  # of a phase of a run; thousands of years
+
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -137,8 +139,14 @@ def _planned(spec: RunSpec, runs: Path, there: frozenset[str], known: "KnownSpec
 def _seconds(result: Mapping[str, Any]) -> Seconds:
     """What a run has cost; nothing where somebody has written something else there."""
     seconds = result.get("seconds")
-    sound = isinstance(seconds, dict) and all(isinstance(phases, dict) for phases in seconds.values())
-    return seconds if sound and isinstance(seconds, dict) else {}
+    if not isinstance(seconds, dict):
+        return {}
+    sound = all(isinstance(phases, dict) and all(map(_is_time, phases.values())) for phases in seconds.values())
+    return seconds if sound else {}
+
+
+def _is_time(seconds: object) -> bool:
+    return isinstance(seconds, int | float) and 0 <= seconds < MOST_SECONDS  # neither infinite nor NaN
 
 
 @dataclass

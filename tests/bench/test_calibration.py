@@ -1,5 +1,7 @@
 """Measured steps: arithmetic with a clock of our own, and a real run to compare with."""
 
+import errno
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -176,6 +178,16 @@ def test_measurements_are_kept_by_kind_and_device(tmp_path: Path) -> None:
 def test_a_damaged_file_is_explained(content: str, tmp_path: Path) -> None:
     (tmp_path / "calibration.json").write_text(content)
     with pytest.raises(UserError, match=r"calibration\.json is damaged\. Delete it.*--calibrate"):
+        read_measurements(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_not_to_be_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    (tmp_path / "calibration.json").write_text("{}")
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(UserError, match=r"calibration\.json cannot be read \(Permission denied\)\. Have its owner"):
         read_measurements(tmp_path)
 
 

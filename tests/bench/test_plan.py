@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -154,10 +155,14 @@ def test_what_is_no_file_is_not_read(make: Callable[[Path], None], name: str, fi
     assert f"{name} is no ordinary file. Move" in only_damage(finished, folder)
 
 
-@pytest.mark.parametrize("seconds", [None, 3, {"a device": 3}])
+@pytest.mark.parametrize(
+    "seconds",
+    [None, 3, {"a device": 3}]
+    + [{"a device": {"training": odd}} for odd in (None, "3", {}, -1.0, math.nan, math.inf, 10**400)],
+)
 def test_a_cost_that_is_none_is_unknown(seconds: object, finished: Finished) -> None:
     *_, (spec, folder) = finished.folders()
-    write_json(folder.path / "result.json", {"identity": spec.identity, "seconds": seconds})
+    (folder.path / "result.json").write_text(json.dumps({"identity": spec.identity, "seconds": seconds}))
     assert [run.seconds for run in finished.plan()][-1] == {}
 
 
