@@ -317,10 +317,9 @@ class RunFolder:
 
 def _may_not_read(path: Path) -> bool:
     try:
-        path.open("rb").close()
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return False
+        return path.exists() and not os.access(path, os.R_OK)
+    except PermissionError:  # of the folder
+        return True
 
 
 def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> RunSpec:
