@@ -10,7 +10,8 @@ import operator
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import ModuleType
@@ -180,3 +181,8 @@ def put_back(tell: Callable[[list[str]], None]) -> Iterator[None]:
                 setting.write(value)
         if changed:
             tell([setting.name for setting, _ in changed])
+
+
+def threads_left_behind(before: Collection[threading.Thread]) -> list[str]:
+    """Name the threads of Python that go on and were not there before; those that end with the process do no harm."""
+    return [one.name for one in threading.enumerate() if one not in before and not one.daemon]

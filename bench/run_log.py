@@ -1,5 +1,6 @@
 """The log of a run: what the worker says of it, and what its method prints and warns of."""
 
+import faulthandler
 import io
 import logging
 import warnings
@@ -38,6 +39,22 @@ def log_to(path: Path) -> Iterator[None]:
         printed.end()
         logger.removeHandler(handler)
         handler.close()
+
+
+@contextmanager
+def crashes_to(path: Path) -> Iterator[None]:
+    """Have the stack written into a file if the process crashes in the block, as by a fault of compiled code."""
+    try:
+        file = path.open("a", encoding="utf-8")
+    except OSError:  # what the run itself cannot write is said by it
+        yield
+        return
+    with file:
+        faulthandler.enable(file, all_threads=False)
+        try:
+            yield
+        finally:
+            faulthandler.disable()
 
 
 class _Printed(io.TextIOBase):

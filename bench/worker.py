@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,9 +32,9 @@ from augbench.bench.method import learned_numbers
 from augbench.bench.placement import Placement
 from augbench.bench.plugins import plugin_files
 from augbench.bench.probe import rotation_probe
-from augbench.bench.process_state import put_back
+from augbench.bench.process_state import put_back, threads_left_behind
 from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.run_log import log_to, logger
+from augbench.bench.run_log import crashes_to, log_to, logger
 from augbench.bench.spec import Component
 from augbench.bench.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training import Trainer, new_trainer
@@ -95,7 +96,7 @@ def _recorded(execution: Execution, placement: Placement) -> RunState:
         state, details = RunState.KILLED, {"cause": Cause.KILLED, "reason": str(error)}
     except TakenOverError:
         raise
-    except FOREIGN_ERRORS as error:
+    except (*FOREIGN_ERRORS, KeyboardInterrupt) as error:  # Ctrl-C reaches no worker: a method has raised the last
         state, details = RunState.FAILED, _describe(error)
         logger.exception("attempt %d failed", execution.ownership.attempt)
     if state is RunState.DONE:
@@ -133,11 +134,14 @@ def _run(execution: Execution, placement: Placement) -> None:
     torch.set_num_threads(placement.threads)
     keep_freed_memory()
     surroundings = _record_environment(execution, device, placement)
+    threads = threading.enumerate()
     with put_back(_tell_what_was_put_back):  # other runs follow in this process
         trainer = _begin(execution, placement.data, device)
         _train(execution, trainer)
         execution.report("evaluation")
         _finish(execution, trainer, surroundings["code"])
+    if names := threads_left_behind(threads):
+        logger.warning("Threads that the run has started go on: %s.", ", ".join(names))
 
 
 def _tell_what_was_put_back(names: Sequence[str]) -> None:
@@ -270,16 +274,22 @@ def serve(placement: Placement, parent: int) -> None:
     stop.install({signal.SIGTERM: StopCause.REQUESTED})
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a method prints is no answer
+    answer = "nothing to do"
     for line in sys.stdin:
+        answer = ""
         threads, path = json.loads(line)
         try:
-            answer = str(execute(RunFolder(Path(path)), replace(placement, threads=threads), stop))
+            with crashes_to((folder := RunFolder(Path(path))).log):
+                answer = str(execute(folder, replace(placement, threads=threads), stop))
         except BusyError:
             answer = "busy"
         except UserError as error:  # nothing could be recorded: the launcher passes it on
-            sys.exit(str(error))
+            sys.stderr.write(str(error))
+            break
         answers.write(answer + "\n")
         answers.flush()
+    sys.stderr.flush()
+    os._exit(0 if answer else 1)  # whatever threads a method has left behind
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,10 +16,11 @@ from augbench.bench.changed_plugins import changed_plugins
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import where
 from augbench.bench.commands.progress import launch_progress
+from augbench.bench.commands.streams import kept_going
 from augbench.bench.environment import choose_device, describe_device
 from augbench.bench.errors import UserError, to_paste
 from augbench.bench.estimates import cost_to_confirm
-from augbench.bench.launchers.launcher import Launcher, Order, launchers
+from augbench.bench.launchers.launcher import EndedAtOnce, Launcher, Order, launchers
 from augbench.bench.launchers.local import Local
 from augbench.bench.launching import launch, little_room, prepare_launch
 from augbench.bench.plain_text import safe
@@ -71,8 +73,11 @@ def place(runs: Sequence[PlannedRun], order: Order, *, title: str, of: int, yes:
     typer.echo(f"{title}: {len(runs)} of {runs_in_words(of)} to do{at_a_time}, in {order.out}.")
     console = Console()
     try:
-        with stopped_by_signals(), launch_progress(console, len(runs)) as progress:
+        with stopped_by_signals(), kept_going(), launch_progress(console, len(runs)) as progress:
             launch(runs, order, launcher, progress.show)
+    except EndedAtOnce as ended:
+        typer.echo(_after_end_at_once(ended.runs))
+        raise typer.Exit(INTERRUPTED) from None
     except KeyboardInterrupt:
         typer.echo(_after_interrupt(launcher))
         raise typer.Exit(INTERRUPTED) from None
@@ -82,6 +87,20 @@ def _after_interrupt(launcher: Launcher) -> str:
     if launcher.waits:
         return "Stopped; every run is saved. The same command goes on from here."
     return "Stopped while submitting. What was submitted goes on; the same command submits the rest."
+
+
+def _after_end_at_once(runs: Sequence[RunFolder]) -> str:
+    """Say what was saved of runs that were ended before they could save."""
+    lost = ", ".join(f"{run.path.name} ({_last_saved(run.checkpoint)})" for run in runs)
+    words = f"What was done since the last save is lost: {lost}. " if lost else ""
+    return f"Stopped. {words}The same command goes on from what is saved."
+
+
+def _last_saved(checkpoint: Path) -> str:
+    try:
+        return f"saved {max(0.0, time.time() - checkpoint.stat().st_mtime):.0f} s ago"
+    except OSError:
+        return "never saved"
 
 
 def _to_do(planned: Plan, order: Order, *, retry_failed: bool) -> tuple[PlannedRun, ...]:

@@ -8,6 +8,7 @@ from rich.progress import Progress, TaskID
 
 from augbench.bench.commands.screen import is_screen, progress_bars
 from augbench.bench.launchers.launcher import Activity
+from augbench.bench.plain_text import safe
 from augbench.bench.run_folder import RunFolder
 
 
@@ -21,6 +22,7 @@ class LaunchProgress:
         self.overall = progress.add_task("runs", total=total)
         self.bars: dict[RunFolder, TaskID] = {}
         self.reported = 0
+        self.noted = 0
 
     def show(self, activity: Activity) -> None:
         """Draw what a launcher is doing; called a few times a second."""
@@ -29,6 +31,9 @@ class LaunchProgress:
         for run in activity.running:
             self._show_run(run)
         self.progress.update(self.overall, completed=len(activity.ended))
+        for note in activity.notes[self.noted :]:
+            self.noted += 1
+            self.console.print(safe(note), markup=False, highlight=False, soft_wrap=True)
         if not is_screen(self.console):
             for run in activity.ended[self.reported :]:
                 self.reported += 1

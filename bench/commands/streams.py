@@ -5,7 +5,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
@@ -34,6 +34,7 @@ class Output(TextIOWrapper):
         encoding = ASCII if is_ascii else stream.encoding
         super().__init__(stream.buffer, encoding, REPLACING, line_buffering=stream.line_buffering)
         self.label = label
+        self.goes_on = False  # though nobody reads it
         self._stream = stream  # would close the buffer if it were let go
 
     def write(self, text: str, /) -> int:
@@ -44,7 +45,8 @@ class Output(TextIOWrapper):
             BrokenPipeError: If whoever reads it has read enough.
         """
         with self._named():
-            return super().write(text)
+            super().write(text)
+        return len(text)
 
     def flush(self) -> None:
         """Write out what is left, with the same errors as `write`."""
@@ -56,7 +58,11 @@ class Output(TextIOWrapper):
         try:
             yield
         except BrokenPipeError:
-            raise
+            if not self.goes_on:
+                raise
+            silence(self)
+            with suppress(OSError):
+                sys.stderr.write(f"{self.label} is read by nobody any more; what is being done goes on without it.\n")
         except OSError as error:
             silence(self)
             raise OutputError(
@@ -70,6 +76,19 @@ def silence(stream: TextIO) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, stream.fileno())
     os.close(nothing)
+
+
+@contextmanager
+def kept_going() -> Iterator[None]:
+    """Have the block go on to its end where whoever reads the output has read enough; it is said on standard error."""
+    streams = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, Output)]
+    for stream in streams:
+        stream.goes_on = True
+    try:
+        yield
+    finally:
+        for stream in streams:
+            stream.goes_on = False
 
 
 def prepare_streams() -> None:

@@ -43,10 +43,24 @@ class Activity:
     Attributes:
         running: Runs that are being executed.
         ended: Runs that have ended, in whatever state, in order.
+        notes: What somebody who waits wants to know, in sentences; each is to be shown once.
     """
 
     running: tuple[RunFolder, ...]
     ended: tuple[RunFolder, ...]
+    notes: tuple[str, ...] = ()
+
+
+class EndedAtOnce(KeyboardInterrupt):
+    """Runs were ended before they could save what they did last.
+
+    Args:
+        runs: Their folders.
+    """
+
+    def __init__(self, runs: Sequence[RunFolder]) -> None:
+        super().__init__()
+        self.runs = tuple(runs)
 
 
 class Launcher(ABC):
@@ -84,6 +98,7 @@ class Launcher(ABC):
 
         Raises:
             KeyboardInterrupt: After every run of a launcher that waits has been stopped with its state saved.
+            EndedAtOnce: If somebody did not wait for that.
             UserError: If nothing can be placed.
         """
 

@@ -8,17 +8,17 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
 from augbench.bench.causes import Cause
-from augbench.bench.claim import LAUNCHER_VARIABLE
+from augbench.bench.claim import LAUNCHER_VARIABLE, last_claim
 from augbench.bench.environment import COMMAND_VARIABLE, available_devices, given_command
 from augbench.bench.errors import UserError
-from augbench.bench.launchers.launcher import Activity, Launcher, Order
+from augbench.bench.launchers.launcher import Activity, EndedAtOnce, Launcher, Order
 from augbench.bench.memory import kills_for_memory
 from augbench.bench.plan import PlannedRun
 from augbench.bench.registry import register
@@ -97,12 +97,17 @@ class Worker:
                 if pipe is not None:
                     with suppress(OSError):  # what could not be written to the dead process is flushed again
                         pipe.close()
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended by itself with status {code}"
         reason, cause = f"The worker process {how}.", Cause.KILLED
         if code == -signal.SIGKILL and kills_for_memory() > self.memory_kills:
             reason, cause = f"{reason} The machine ran out of memory: try fewer --workers.", Cause.OUT_OF_MEMORY
         elif code == -signal.SIGKILL:
             reason += " The machine may have run out of memory: try fewer --workers."
+        elif code == -signal.SIGBUS:
+            reason += (
+                " A file that it had mapped into memory was cut short, or its disk failed: `augbench data verify` "
+                "examines prepared data sets."
+            )
         text = self._last_words()
         return WorkerDiedError(reason + (f" Its last words: {text}" if text else ""), cause)
 
@@ -118,6 +123,12 @@ class Worker:
         """Have the present run saved and the process ended."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
+
+    def kill(self) -> None:
+        """End the process, and whatever it has started, without asking."""
+        if self.process is not None and self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)  # it leads a group of its own
 
     def close(self) -> None:
         """End the process after its present run."""
@@ -140,6 +151,11 @@ class Crew:
     ended: list[RunFolder] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
     problems: list[UserError] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def activity(self) -> Activity:
+        """Tell what goes on."""
+        return Activity(tuple(list(self.running.values())), tuple(self.ended), tuple(self.notes))
 
     def hire(self, number: int) -> Worker:
         """Make the worker with a number; GPUs are given out in turn."""
@@ -179,12 +195,22 @@ class Crew:
         finally:
             del self.running[number]
         if answer == "busy":
+            self._note_owner(folder)
             self.stopping.wait(BUSY_SECONDS)
             self.waiting.put(run)
             return
         self.ended.append(folder)
         if answer == RunState.FAILED and self.order.fail_fast:
             self.stop()
+
+    def _note_owner(self, folder: RunFolder) -> None:
+        """Say once whom a run waits for."""
+        claim = last_claim(folder.path)
+        owner = claim.owner if claim is not None else {}
+        process = f" (process {owner['pid']})" if "pid" in owner else ""
+        note = f"Waiting for {owner.get('host', 'another machine')}{process}, which executes {folder.path.name}."
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _record_death(self, folder: RunFolder, death: WorkerDiedError) -> None:
         """Write down what the worker no longer can; what is wrong with the folder itself is said at the end."""
@@ -198,6 +224,11 @@ class Crew:
         self.stopping.set()
         for worker in list(self.workers):
             worker.ask_to_stop()
+
+    def kill(self) -> None:
+        """End every worker at once."""
+        for worker in list(self.workers):
+            worker.kill()
 
 
 @register("local")
@@ -221,12 +252,49 @@ class Local(Launcher):
             tasks = [threads.submit(crew.work, number) for number in range(count)]
             try:
                 while wait(tasks, timeout=POLL_SECONDS).not_done:
-                    poll(Activity(tuple(list(crew.running.values())), tuple(crew.ended)))
+                    poll(crew.activity())
+            except KeyboardInterrupt:
+                _stop(crew, tasks, poll)
+                raise
             finally:
-                if not all(task.done() for task in tasks):  # Ctrl-C, or something went wrong here
+                if not all(task.done() for task in tasks):  # something went wrong here
                     crew.stop()
         for task in tasks:
             task.result()
         for problem in crew.problems:
             raise problem
-        poll(Activity((), tuple(crew.ended)))
+        poll(crew.activity())
+
+
+def _stop(crew: Crew, tasks: "Sequence[Future[None]]", poll: Callable[[Activity], None]) -> None:
+    """Have every run saved; at another Ctrl-C end them as they are.
+
+    Raises:
+        EndedAtOnce: If some were.
+    """
+    crew.stop()
+    names = [folder.path.name for folder in list(crew.running.values())]
+    if names:
+        crew.notes.append(
+            f"Waiting for {', '.join(names)} to save and stop. Ctrl-C again ends them at once; what they have saved "
+            "before is kept."
+        )
+    try:
+        while wait(tasks, timeout=POLL_SECONDS).not_done:
+            poll(crew.activity())
+    except KeyboardInterrupt:
+        with _no_more_interrupts():
+            unsaved = list(crew.running.values())
+            crew.kill()
+            wait(tasks)
+        raise EndedAtOnce(unsaved) from None
+
+
+@contextmanager
+def _no_more_interrupts() -> Iterator[None]:
+    """Be deaf to Ctrl-C for a moment, since everything is being ended already."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

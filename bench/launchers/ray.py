@@ -192,8 +192,9 @@ class Campaign:
         return self.runs[folder].folder.read_status().get("state") == RunState.FAILED
 
     def _activity(self) -> Activity:
-        running, ended = list(self.progress.running.values()), list(self.progress.ended)
-        return Activity(*(tuple(self.runs[one].folder for one in some) for some in (running, ended)))
+        some = (list(self.progress.running.values()), list(self.progress.ended))
+        running, ended = (tuple(self.runs[one].folder for one in each) for each in some)
+        return Activity(running, ended)
 
     def _tidy_up(self, *, failed: bool) -> None:
         """Delete Ray's files, which nobody needs any more, unless something was wrong with Ray itself."""
