@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass
-from errno import EACCES, EDQUOT, EEXIST, EISDIR, ENAMETOOLONG, ENOSPC, ENOTDIR, EPERM, EROFS
+from errno import EACCES, EDQUOT, EEXIST, EISDIR, ENAMETOOLONG, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
 from pathlib import Path
 
 FULL = (ENOSPC, EDQUOT)
@@ -19,6 +19,7 @@ WHAT_HELPS = {
         (EEXIST, ENOTDIR, EISDIR),
         "Move away the file that is in the place of a folder, or choose another folder with {option}",
     ),
+    ENOENT: "Make the folder that it is to be in, or choose another one with {option}",
     ENAMETOOLONG: "Choose a folder with a shorter path with {option}",
 }
 """By number of an error."""

@@ -239,8 +239,8 @@ def _left_out(planned: Plan, out: Path) -> str:
         return ""
     were, folders = ("was", "its folder") if len(planned.damaged) == 1 else ("were", "their folders")
     return (
-        f"{runs_in_words(len(planned.damaged))} {were} left out, since what is in {folders} cannot be used: above it "
-        f"says why and what to do, and `{to_paste('status', *where(out))}` says so again."
+        f"{runs_in_words(len(planned.damaged))} {were} left out, since what is in {folders} cannot be used. Why, and "
+        f"what to do, is said above; `{to_paste('status', *where(out))}` says it again."
     )
 
 

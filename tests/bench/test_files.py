@@ -162,6 +162,7 @@ def test_what_need_not_last_is_not_flushed(monkeypatch: pytest.MonkeyPatch, tmp_
         (errno.EDQUOT, 5, "Disk quota exceeded. Delete files of yours"),
         (errno.EROFS, 5, "Read-only file system. Choose a folder on another disk"),
         (errno.EACCES, 5, "Permission denied. Change its permissions"),
+        (errno.ENOENT, 5, "No such file or directory. Make the folder"),
         (errno.EIO, 5, "Input/output error. Choose a folder on another disk"),
     ],
 )

@@ -109,6 +109,14 @@ def test_a_damaged_result_is_noticed(content: str, finished: Finished) -> None:
     assert only_damage(finished, folder).startswith(f"The result in {folder.path} is damaged: ")
 
 
+def test_where_all_folders_are_damaged_no_run_is_planned(finished: Finished) -> None:
+    for _, folder in finished.folders():
+        (folder.path / "spec.json").unlink()
+    plan = make_plan(finished.suite, finished.out)
+    assert plan.in_words() == "0 runs. Besides, 6 runs left out."
+    assert len(set(plan.damaged)) == 6
+
+
 @pytest.mark.parametrize("name", ["predictions.npz", "metrics.jsonl"])
 @pytest.mark.parametrize("share", [None, 0.5])
 def test_what_is_missing_or_cut_short_beside_a_result_is_noticed(

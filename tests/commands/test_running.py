@@ -201,7 +201,7 @@ def test_a_damaged_folder_is_named_and_the_other_runs_are_placed(
         assert "1 run" in text
         named, *_, last = errors.splitlines()
         assert named.startswith("Left out: ") and str(folder.path) in named and "Move" in named
-        assert last.endswith(f"`augbench status --out {out}` says so again.") and "1 run was left out" in last
+        assert last.endswith(f"`augbench status --out {out}` says it again.") and "1 run was left out" in last
     assert placed == [other.folder_name]
     assert {path.name for path in folder.path.iterdir()} == {"spec.json", name}
 
