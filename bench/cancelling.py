@@ -1,6 +1,7 @@
 """Cancelling runs: those that wait never begin, those that go on save and stop; the same command goes on with them."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.slurm_jobs.queue import cancel_jobs
 
 AT_WORK = (RunState.SUBMITTED, RunState.RUNNING, RunState.UNKNOWN)
+SECONDS_TO_STOP = 60.0  # of runs that were cancelled, which is more than a heartbeat and most steps
+SECONDS_BETWEEN_LOOKS = 0.5
 OVER = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 
@@ -53,3 +56,23 @@ def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFold
     for folder in folders:
         with suppress(DamagedError):
             yield folder, states.of(folder)
+
+
+def wait_until_stopped(folders: Iterable[RunFolder], on_wait: Callable[[int], None]) -> bool:
+    """Wait a while until runs have stopped that were cancelled and go on still, so that they can be placed again.
+
+    Args:
+        folders: Runs that are executed.
+        on_wait: Called once before waiting, with the number of runs to wait for.
+
+    Returns:
+        Whether there were any to wait for.
+    """
+    stopping = [folder for folder in folders if folder.cancel_request.exists()]
+    if not stopping:
+        return False
+    on_wait(len(stopping))
+    deadline = time.monotonic() + SECONDS_TO_STOP
+    while any(folder.state() is RunState.RUNNING for folder in stopping) and time.monotonic() < deadline:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return True

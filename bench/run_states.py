@@ -16,6 +16,7 @@ from augbench.bench.submissions import Submission, is_submitting, read_records, 
 
 SETTLED = (RunState.DONE, RunState.RUNNING, RunState.FAILED)
 OVER = (RunState.CANCELLED, RunState.TIMED_OUT, RunState.NEVER_STARTED)  # a job that records one of them ends for good
+ENDING = ("RUNNING", "COMPLETING")  # what Slurm says of the job in the seconds after that
 SILENT = (RunState.DONE, RunState.PLANNED)  # states of which a record has nothing to say
 
 
@@ -111,7 +112,8 @@ class RunStates:
             return self.of(folder, now)  # it has ended since its folder was read
         if job is None:
             return self._unlisted(own, submission, known=begun or elsewhere)
-        if elsewhere and not job.waits_or_runs:
+        over = begun and own.state in OVER and job.state in ENDING
+        if over or (elsewhere and not job.waits_or_runs):
             return own
         return _with_job(own, job, submission.log_of(index), begun=begun)
 

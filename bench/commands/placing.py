@@ -12,6 +12,7 @@ from types import FrameType
 import typer
 from rich.console import Console
 
+from augbench.bench.cancelling import SECONDS_TO_STOP, wait_until_stopped
 from augbench.bench.changed_plugins import changed_plugins
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import where
@@ -42,7 +43,7 @@ def execute(suite: Suite, order: Order, *, retry_failed: bool, yes: bool = True)
         UserError: If something is wrong before the start.
         typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
     """
-    before = make_plan(suite, order.out)
+    before = _settled_plan(suite, order)
     record_tuning(suite, before)
     tell_of_damage(before)
     tell_of_changed_plugins(before)
@@ -57,6 +58,19 @@ def execute(suite: Suite, order: Order, *, retry_failed: bool, yes: bool = True)
     after = make_plan(suite, order.out)
     typer.echo(after.in_words())
     return after
+
+
+def _settled_plan(suite: Suite, order: Order) -> Plan:
+    """Plan what is left; where the launcher takes no turns with others, wait for runs that are being cancelled."""
+    planned = make_plan(suite, order.out)
+    running = [run.folder for run in planned.runs if run.state is RunState.RUNNING]
+    if launchers().get(order.profile.launcher).waits or not wait_until_stopped(running, _say_that_runs_stop):
+        return planned
+    return make_plan(suite, order.out)
+
+
+def _say_that_runs_stop(count: int) -> None:
+    typer.echo(f"{runs_in_words(count)} that were cancelled have not stopped yet: waiting up to {SECONDS_TO_STOP:g} s.")
 
 
 def place(runs: Sequence[PlannedRun], order: Order, *, title: str, of: int, yes: bool) -> None:

@@ -30,6 +30,18 @@ def test_a_run_whose_job_is_in_the_queue_is_submitted(word: str, cluster: Cluste
     assert cluster.observed(1).job == "17_1"
 
 
+@pytest.mark.parametrize("recorded", [RunState.CANCELLED, RunState.TIMED_OUT, RunState.NEVER_STARTED])
+@pytest.mark.parametrize(("word", "is_over"), [("RUNNING", True), ("COMPLETING", True), ("PENDING", False)])
+def test_a_run_whose_job_is_about_to_end_for_good_can_be_placed_again(
+    recorded: RunState, word: str, is_over: bool, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = cluster.submit()
+    begin(cluster.folders[0], monkeypatch, submission=record.token)
+    cluster.folders[0].write_status(recorded)
+    cluster.jobs = {0: Job(word)}
+    assert cluster.observed().state is (recorded if is_over else RunState.SUBMITTED)
+
+
 def test_a_run_that_was_killed_and_queued_again_is_submitted(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.submit()
     begin(cluster.folders[0], monkeypatch)

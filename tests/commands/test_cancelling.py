@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from augbench.bench import cancelling, run_states
+from augbench.bench.cancelling import wait_until_stopped
+from augbench.bench.claim import claimed
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.slurm_jobs.queue import Job
 
@@ -49,6 +52,31 @@ def test_single_runs_are_cancelled_without_a_question(plant: Any, augbench: Comm
     assert augbench("cancel", first.path.name, "--out", plant.out)[0] == 0
     assert first.cancel_request.exists()
     assert not second.cancel_request.exists()
+
+
+def test_who_places_runs_waits_until_those_that_were_cancelled_have_stopped(
+    make_spec: Any, make_folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping, going = make_folder(make_spec(seed=0)), make_folder(make_spec(seed=1))
+    told: list[int] = []
+    with ExitStack() as owned, ExitStack() as others:
+        for folder, owner in ((stopping, owned), (going, others)):
+            owner.enter_context(claimed(folder.path))
+            folder.write_status(RunState.RUNNING)
+
+        def stop(seconds: float) -> None:
+            stopping.write_status(RunState.CANCELLED)
+            owned.close()
+
+        monkeypatch.setattr("time.sleep", stop)
+        assert not wait_until_stopped([stopping, going], told.append)
+        stopping.request_cancel()
+        assert wait_until_stopped([stopping, going], told.append)
+        assert (told, stopping.state(), going.state()) == ([1], RunState.CANCELLED, RunState.RUNNING)
+
+        going.request_cancel()  # and does not stop
+        monkeypatch.setattr(cancelling, "SECONDS_TO_STOP", 0.0)
+        assert wait_until_stopped([going], told.append)
 
 
 def test_where_there_is_nothing_to_cancel_that_is_said(plant: Any, augbench: CommandLine, taken: list[str]) -> None:
