@@ -141,7 +141,9 @@ def _why_unknown(unknown: Sequence[PlannedRun], order: Order) -> str:
     first = unknown[0].folder
     known = RunStates(order.out).of(first)
     submission = known.submission
-    gone = f" If its job is gone for good, delete {submission.folder} and place it again." if submission else ""
+    gone = " Have its owner make the folder readable for you, or choose another folder with --out."
+    if submission is not None:
+        gone = f" If its job is gone for good, delete {submission.folder} and place it again."
     return (
         f"The state of {runs_in_words(len(unknown))} in {order.out} is not known, so they might be placed twice. "
         f"{first.path.name}: {known.reason.rstrip('.')}.{gone}"

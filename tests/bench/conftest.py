@@ -8,7 +8,7 @@ from scripted_slurm import Cluster
 
 from augbench.bench import run_states
 from augbench.bench.run_folder import RunFolder
-from augbench.bench.slurm_jobs import doubts
+from augbench.bench.slurm_jobs import client, doubts
 from augbench.bench.spec import RunSpec
 
 MakeSpec = Callable[..., RunSpec]
@@ -23,5 +23,6 @@ def cluster(make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         folder.write_spec(spec)
     made = Cluster(tmp_path, folders)
     monkeypatch.setattr(run_states, "ask_slurm", made.answer)
-    monkeypatch.setattr(doubts, "slurm", made.command)
+    for module in (client, doubts):
+        monkeypatch.setattr(module, "slurm", made.command)
     return made

@@ -53,7 +53,7 @@ class Cluster:
         assert self.submission is not None
         return {(self.submission.token, index): job for index, job in self.jobs.items()}
 
-    def command(self, command: Sequence[str]) -> str:
+    def command(self, command: Sequence[str], clusters: str = "") -> str:
         """Answer a command in place of Slurm."""
         said = next(said for beginning, said in self.said.items() if " ".join(command).startswith(beginning))
         if isinstance(said, SlurmError):

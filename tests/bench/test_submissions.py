@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_a_damaged_record_is_in_the_way_only_while_jobs_of_it_may_be_in_the_queu
     [unreadable] = RunStates(cluster.out).unreadable
     assert re.search(r"record of a submission in .* is damaged: \d+ wrong fields", unreadable.reason)
 
-    cluster.said = {f"squeue --noheader --format=%i --name={record.job_name}": "17_0\n17_1\n"}
+    cluster.said = {f"squeue --noheader --format=%i|%T --name={record.job_name}": "17_0|RUNNING\n17_1|RUNNING\n"}
     known = cluster.observed()
     assert known.state is RunState.UNKNOWN
     assert unreadable.reason in known.reason
@@ -64,8 +65,8 @@ def refuse(monkeypatch: pytest.MonkeyPatch, closed: Path) -> None:
     """Have a folder refuse to be read, as those of others do."""
 
     def checked(do: Callable[..., Any]) -> Callable[..., Any]:
-        def do_it(path: Path, *arguments: Any, **more: Any) -> Any:
-            if path.is_relative_to(closed):
+        def do_it(path: str | Path, *arguments: Any, **more: Any) -> Any:
+            if Path(path).is_relative_to(closed):
                 raise PermissionError(errno.EACCES, "Permission denied")
             return do(path, *arguments, **more)
 
@@ -73,6 +74,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, closed: Path) -> None:
 
     for name in ("read_bytes", "open", "exists", "iterdir"):
         monkeypatch.setattr(Path, name, checked(getattr(Path, name)))
+    monkeypatch.setattr(os, "open", checked(os.open))
 
 
 @pytest.mark.parametrize("which", ["record", "all records"])
@@ -82,7 +84,7 @@ def test_a_record_that_may_not_be_read_is_a_sentence_with_its_owner(
     record = cluster.submit()
     folder = record.folder if which == "record" else record.folder.parent
     refuse(monkeypatch, folder)
-    cluster.said["squeue"] = "17_0\n"
+    cluster.said["squeue"] = "17_0|RUNNING\n"
     known = cluster.observed()
     assert known.state is RunState.UNKNOWN
     assert f"{folder} belongs to {folder.owner()}, who can make it readable for its group: `chmod" in known.reason

@@ -24,7 +24,7 @@ Wait = Callable[..., RunFolder]
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Collect the jobs that Slurm is asked to cancel, in place of asking it."""
     jobs: list[str] = []
-    monkeypatch.setattr(cancelling, "cancel_jobs", jobs.extend)
+    monkeypatch.setattr(cancelling, "cancel_jobs", lambda found: jobs.extend(job for _, job in found))
     return jobs
 
 

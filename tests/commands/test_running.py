@@ -209,13 +209,13 @@ def test_a_damaged_folder_is_named_and_the_other_runs_are_placed(
 def test_a_state_that_cannot_be_told_has_advice_that_fits(
     suite: Path, placed: list[str], augbench: CommandLine, tmp_path: Path
 ) -> None:
-    spec, _ = load_suite(str(suite)).specs()
+    spec, other = load_suite(str(suite)).specs()
     folder = RunFolder(tmp_path / "out" / "runs" / spec.folder_name)
     folder.write_spec(spec)
     folder.write_status(RunState.RUNNING)
     (folder.path / "lock").symlink_to("lock")  # which nobody can open
     code, _, errors = augbench("run", suite, "--out", tmp_path / "out")
-    assert (code, placed) == (2, [])
+    assert (code, placed) == (2, [other.folder_name])
     assert f"{spec.folder_name}: Whether a process executes it cannot be told" in errors
     assert "Have its owner make the folder readable for you" in errors
     assert "submissions" not in errors
