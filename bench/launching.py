@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from augbench.bench.catalogues import dataset_and_options, networks
+from augbench.bench.apart import run_apart
+from augbench.bench.catalogues import dataset_and_options, datasets, networks
 from augbench.bench.claim import BusyError
 from augbench.bench.dataset_checks import check_for_tuning, load_checked
 from augbench.bench.disk import room_on_disk_of
@@ -17,11 +18,15 @@ from augbench.bench.network import build_checked
 from augbench.bench.plan import PlannedRun
 from augbench.bench.plugins import explaining
 from augbench.bench.prepared import NotPreparedError, PreparedSource
+from augbench.bench.registry import OURS
 from augbench.bench.run_folder import RunState, check_output_folder, mark_output_folder
-from augbench.bench.spec import RunSpec
+from augbench.bench.spec import Component, RunSpec
 
 LEAST_FREE_BYTES = 200e6
 FILES_OF_A_RUN = 15  # and folders
+
+
+SECONDS_TO_LOAD = 1800.0  # a data set of strangers, before a launch
 
 
 def prepare_launch(runs: Sequence[PlannedRun], order: Order) -> Launcher:
@@ -119,10 +124,24 @@ def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
         raise NotPreparedError(missing, root)
 
 
+def _load_apart(component: Component, root: Path) -> None:
+    """Load a data set of strangers in a process of its own first: it may end the process, or never come back.
+
+    Raises:
+        UserError: If it does that, or cannot be used.
+    """
+    order = {"do": "load dataset", "name": component.name, "label": component.label, "data": str(root)}
+    settings = dict(component.all_settings)
+    what = f"Loading the data set {component.label!r}"
+    run_apart(what, order | {"settings": settings}, SECONDS_TO_LOAD, lambda text: None)
+
+
 def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
     component = specs[0].dataset
     source, options = dataset_and_options(component.name, component.all_settings)
     way_on = "Correct its `load`, then give the same command again; nothing was started."
+    if datasets().entry(component.name).source != OURS:
+        _load_apart(component, root)
     with explaining(f"The data set {component.label!r} cannot be loaded", way_on):
         source.check(options, root)
         # what is made from another data set may take a minute to make; it is checked where a run makes it

@@ -2,7 +2,8 @@
 
 import json
 import tomllib
-from contextlib import nullcontext
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,17 +11,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from augbench.bench.catalogues import methods
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.commands.options import Device
+from augbench.bench.commands.options import DEFAULT_DATA, Data, Device
 from augbench.bench.commands.screen import waiting
 from augbench.bench.errors import UserError
-from augbench.bench.foreign import prints_apart
+from augbench.bench.plain_text import safe
 
 if TYPE_CHECKING:
-    from augbench.bench.conformance import Report
+    from augbench.bench.conformance.outcome import Report
+
+SECONDS_TO_CHECK = 600.0
 
 app = typer.Typer(help="Check something of your own.", no_args_is_help=True)
+
+
+Limit = Annotated[float, typer.Option("--limit", min=1, help="Seconds that the checks may take.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("method")
@@ -32,16 +37,58 @@ def method(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A hyperparameter; can be repeated.")
     ] = None,
     device: Device = "cpu",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    limit: Limit = SECONDS_TO_CHECK,
+    as_json: AsJson = False,
 ) -> None:
     """Check whether a method keeps the contract, on small made-up images; exit status 1 if it does not."""
-    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.bench.conformance import check_method
+    order = {"do": "check method", "name": name, "settings": _parsed(settings or []), "device": device}
+    _check(name, order, limit, as_json=as_json)
 
-    target = methods().get(name)
+
+@app.command("dataset")
+def dataset(
+    name: Annotated[
+        str, typer.Argument(help="Registered name; `augbench --plugin my.py check dataset …` for your own.")
+    ],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option; can be repeated.")
+    ] = None,
+    data: Data = DEFAULT_DATA,
+    limit: Limit = SECONDS_TO_CHECK,
+    as_json: AsJson = False,
+) -> None:
+    """Check whether runs can use a data set: it is loaded twice; exit status 1 if they cannot."""
+    order = {"do": "check dataset", "name": name, "settings": _parsed(settings or []), "data": str(data)}
+    _check(name, order, limit, as_json=as_json)
+
+
+@app.command("network")
+def network(
+    name: Annotated[
+        str, typer.Argument(help="Registered name; `augbench --plugin my.py check network …` for your own.")
+    ],
+    size: Annotated[int, typer.Option("--size", min=1, max=1024, help="Side of the images in pixels.")] = 32,
+    limit: Limit = SECONDS_TO_CHECK,
+    as_json: AsJson = False,
+) -> None:
+    """Check whether runs can use a network, on made-up images; exit status 1 if they cannot."""
+    _check(name, {"do": "check network", "name": name, "size": size}, limit, as_json=as_json)
+
+
+def _check(name: str, order: Mapping[str, Any], limit: float, *, as_json: bool) -> None:
+    """Have something checked in a process of its own, which it may hang, crash or end, and show how it went.
+
+    Raises:
+        UserError: If it did one of these, or the order is a mistake of the user.
+        typer.Exit: With status 1 if a check failed.
+    """
+    from augbench.bench.apart import run_apart
+    from augbench.bench.conformance.outcome import Report
+
     console = Console()
-    with waiting(f"Checking {name} …"), prints_apart() if as_json else nullcontext():
-        report = check_method(target, _parsed(settings or []), device)
+    with waiting(f"Checking {name} …"):
+        show = partial(typer.echo, nl=False, err=as_json)
+        report = Report.from_json(run_apart(f"Checking {name}", order, limit, lambda text: show(safe(text))))
     if as_json:
         typer.echo(json.dumps(report.as_json(), indent=1))
     else:
@@ -57,6 +104,8 @@ def _parsed(settings: list[str]) -> dict[str, Any]:
         key, equals, text = setting.partition("=")
         if not equals or not key.strip():
             raise UserError(f"--set {setting} is no KEY=VALUE, such as --set learning_rate=0.1.")
+        if key.strip() in parsed:
+            raise UserError(f"--set gives {key.strip()} twice. Give each setting once.")
         parsed[key.strip()] = _value(text)
     return parsed
 
@@ -70,18 +119,19 @@ def _value(text: str) -> Any:
 
 
 def _print(report: "Report", console: Console) -> None:
-    from augbench.bench.conformance import CHECKS, Result
+    from augbench.bench.conformance.outcome import Result
 
     styles = {Result.PASSED: "green", Result.FAILED: "bold red"}
     table = Table("check", "result", "what is checked")
-    for check, outcome in zip(CHECKS, report.outcomes, strict=True):
+    for outcome in report.outcomes:
         told_below = outcome.result is Result.FAILED
-        what = check.meaning if told_below or not outcome.text else outcome.text
-        table.add_row(check.name, f"[{styles.get(outcome.result, 'dim')}]{outcome.result}", escape(what))
+        what = outcome.meaning if told_below or not outcome.text else outcome.text
+        table.add_row(outcome.check, f"[{styles.get(outcome.result, 'dim')}]{outcome.result}", escape(what))
     console.print(table)
     for failure in report.failures:
         console.print(f"\n{failure.check}", style="bold red")
         console.print(f"{failure.text} {failure.advice}".strip(), markup=False, highlight=False)
-    failed = f"does not keep the contract: it fails {len(report.failures)} of {len(CHECKS)} checks."
+    checks = len(report.outcomes)
+    failed = f"does not keep the contract: it fails {len(report.failures)} of {checks} checks."
     end = "keeps the contract." if report.passed else failed
     console.print(f"\n{report.method} {end}", markup=False, highlight=False)

@@ -1,6 +1,7 @@
 """Checks of the images that a method makes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from itertools import product
 from typing import Any
 
@@ -41,6 +42,35 @@ def images(subject: Subject) -> None:
                 f"`augment` returned {len(copies.draw)} draws with {expected[0]} images.",
                 "Return the draw that made these images, one for each copy, or none.",
             )
+
+
+def order(subject: Subject) -> None:
+    """Copy m of image b is number m·B + b: another image in its place changes these copies and no others."""
+    for problem in PROBLEMS:
+        trainer = subject.ready(problem)
+        images, other = trainer.data.train.images[:BATCH_SIZE], trainer.data.train.images[BATCH_SIZE]
+        state = deepcopy(trainer.method.state_dict())
+        before = _copies_of(trainer.method, images, state, subject)
+        for place in (0, len(images) // 2 + 1):
+            exchanged = images.clone()
+            exchanged[place] = 255 - other
+            changed = (_copies_of(trainer.method, exchanged, state, subject) != before).flatten(2).any(2)
+            changed[:, place] = False  # as it should be
+            if changed.any():
+                copy, image = changed.nonzero().tolist()[0]
+                raise ConformanceError(
+                    f"Another image in place {place} of a batch of {len(images)} changed copy {copy} of image {image}.",
+                    "Keep the order of `repeat(images, self.copies)`: all images once, then all of them again; "
+                    "`repeat_interleave` has another one.",
+                )
+
+
+def _copies_of(method: Method[Any], images: Tensor, state: Mapping[str, Any], subject: Subject) -> Tensor:
+    """Augment images with the same randomness each time; (M, B, C, H, W)."""
+    method.load_state_dict(deepcopy(state))
+    with torch.no_grad():
+        made = method.augment(images.clone(), generator(0, "order", subject.device)).images
+    return made.view(method.copies, *images.shape)
 
 
 def _augmented(subject: Subject) -> Iterator[tuple[Method[Any], Tensor, Copies]]:

@@ -1,8 +1,9 @@
 """The table of checks, and how they are gone through."""
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from augbench.bench.environment import choose_device
 from augbench.bench.errors import UserError
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 from augbench.bench.method import Method
+from augbench.bench.process_state import put_back, threads_left_behind
 from augbench.bench.spec import validated
 
 
@@ -61,6 +63,7 @@ CHECKS = (
     Check("transforms", evaluating.transforms, ("start", "search")),
     Check("seed", augmentation.seed, ("images",)),
     Check("global randomness", augmentation.global_randomness, ("seed",)),
+    Check("order", augmentation.order, ("values", "global randomness")),
     Check("loss", learning.loss, ("images",)),
     Check("regulariser", learning.regulariser, ("images",)),
     Check("step", learning.step, ("loss", "regulariser")),
@@ -74,11 +77,15 @@ CHECKS = (
     Check("resume", resuming.resume, ("data", "global randomness")),
     Check("evaluation", evaluating.evaluation, ("training", "test policy")),
     Check("cost", cost.cost, ("training",)),
+    Check("process", starting.process),  # the last: it is about what the others have seen
 )
 
 
 def check_method(
-    target: type[Method[Any]], hyperparameters: Mapping[str, Any] | None = None, device: str = "cpu"
+    target: type[Method[Any]],
+    hyperparameters: Mapping[str, Any] | None = None,
+    device: str = "cpu",
+    begin: Callable[[str], None] = lambda name: None,
 ) -> Report:
     """Check whether a method keeps the contract, on small made-up images.
 
@@ -86,6 +93,7 @@ def check_method(
         target: The class, registered by the decorator.
         hyperparameters: Values on top of the method's `quick_hyperparameters`.
         device: Where to check it.
+        begin: Called with the name of each check when it begins.
 
     Raises:
         UserError: If the class has no name, a value is wrong or the device does not exist.
@@ -94,9 +102,15 @@ def check_method(
         raise UserError(f'{target.__name__} is not registered: put @register("a-name") above the class.')
     subject = Subject(target, _settings(target, hyperparameters or {}), choose_device(device))
     outcomes: dict[str, Outcome] = {}
-    with global_states_restored():
-        for check in CHECKS:
-            outcomes[check.name] = _told_once(_outcome(check, subject, outcomes), outcomes.values())
+    threads = threading.enumerate()
+    with put_back(subject.changed.extend), global_states_restored():
+        for check in CHECKS[:-1]:
+            begin(check.name)
+            outcome = _told_once(_outcome(check, subject, outcomes), outcomes.values())
+            outcomes[check.name] = replace(outcome, meaning=check.meaning)
+    subject.threads += threads_left_behind(threads)
+    last = CHECKS[-1]
+    outcomes[last.name] = replace(_outcome(last, subject, outcomes), meaning=last.meaning)
     return Report(target.name, tuple(outcomes.values()))
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -54,6 +55,10 @@ def regulariser(subject: Subject) -> None:
     trainer = subject.ready(GREY)
     trainer.method.augment(trainer.data.train.images[:BATCH_SIZE].clone(), generator(0, "check", subject.device))
     value = trainer.method.regulariser()
+    if value is not None and (not isinstance(value, Tensor) or value.numel() == 1) and not _is_finite(value):
+        raise ConformanceError(
+            f"`regulariser` returned {float(value)}.", "Look for divisions by 0 and logarithms of 0."
+        )
     if value is None or isinstance(value, int | float):
         return
     if not isinstance(value, Tensor) or value.numel() != 1:
@@ -62,6 +67,11 @@ def regulariser(subject: Subject) -> None:
             f"`regulariser` returned {type(value).__name__}{shape}.",
             "Return one number as a tensor, which is added to the mean loss, or None: take the sum or the mean.",
         )
+
+
+def _is_finite(value: object) -> bool:
+    value = value.item() if isinstance(value, Tensor) else value
+    return not isinstance(value, int | float) or math.isfinite(value)
 
 
 def step(subject: Subject) -> None:
@@ -90,6 +100,8 @@ def _check_learned(key: object, value: object) -> None:
         raise ConformanceError(
             f"{key!r} is no name of a learned number.", "Use `probability/<block>`, `range/<block>` or a short text."
         )
+    if isinstance(value, np.generic | np.ndarray | Tensor) and np.prod(value.shape) == 1:
+        value = value.item()  # as runs do
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConformanceError(
             f"The learned number {key!r} is of type {type(value).__name__}.",

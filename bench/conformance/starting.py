@@ -14,6 +14,8 @@ from augbench.bench.training import build_network
 
 MADE_BY_BASE = ("hyperparameters", "setting", "learnable", "optimizers")
 DRAWS_OF_SHARED_SPACE = ("augment", "test_policy", "sample_transforms")
+MOST_NAMED = 3  # threads
+HARMLESS = ("variables of the environment", "the random state")
 CALL_BASE = "Call super().__init__(hyperparameters, setting) first in `__init__`."
 
 
@@ -93,3 +95,17 @@ def _check_copies(method: Method[Any]) -> None:
         raise ConformanceError(
             f"`copies` is {method.copies!r}.", "Make it the whole number, from 1, of copies of each image."
         )
+
+
+def process(subject: Subject) -> str | None:
+    """It leaves the process as it was, for the runs that follow in it: settings of torch and Python, no threads."""
+    if subject.threads:
+        names = ", ".join(subject.threads[:MOST_NAMED]) + (", …" if len(subject.threads) > MOST_NAMED else "")
+        raise ConformanceError(f"Threads that it has started go on: {names}.", "Have them end in the same hook.")
+    left = [name for name in subject.changed if not name.startswith(HARMLESS)]
+    if left:
+        raise ConformanceError(
+            f"It changes for the whole process: {', '.join(left)}.",
+            "Undo it in the same hook, for instance with a context manager. Runs put it back, but only at their end.",
+        )
+    return f"it changes {', '.join(subject.changed)}, which runs put back" if subject.changed else None

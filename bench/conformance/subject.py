@@ -134,12 +134,17 @@ class Subject:
         target: The class.
         settings: Hyperparameters that differ from their defaults.
         device: Where it is checked.
+        searches: The searches that were watched, by the kind of images.
+        changed: What it has changed for the whole process and left so, when all is over.
+        threads: Threads that it has left behind.
     """
 
     target: type[Method[Any]]
     settings: Mapping[str, Any]
     device: torch.device
     searches: dict[str, Search] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)
+    threads: list[str] = field(default_factory=list)
 
     @property
     def entry(self) -> Entry[Method[Any]]:

@@ -315,7 +315,7 @@ class TensorLearned(Sound):
 
     def learned(self) -> dict[str, float]:
         """A tensor."""
-        return {"strength": self.strength}  # type: ignore[dict-item]
+        return {"strength": self.strength.expand(2)}  # type: ignore[dict-item]
 
 
 @register("probability-above-one")

@@ -1,6 +1,7 @@
 """`augbench check method`: exit status, what it prints, and the user's mistakes."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,4 +94,92 @@ def test_unknown_names(augbench: CommandLine) -> None:
     code, _, errors = augbench("check", "method", "scale", "--device", "tpu")
     assert code == 2
     assert "no device 'tpu'" in errors
-    assert augbench("check", "network", "tiny")[0] == 2
+
+
+ENDING = Path(__file__).parent.parent / "plugins" / "ending.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("hanging", r"not over after 20 s, in the check 'images', at line \d+ of ending.py \(`augment`\)"),
+        ("leaving", r"ended by itself with status 0, at line \d+ of ending.py \(`start_epoch`\)"),
+        ("crashing", r"was killed by SIG\w+, at line \d+ of ending.py \(`start_epoch`\)"),
+    ],
+)
+def test_a_method_that_ends_the_process_or_never_ends_is_reported(name: str, words: str, augbench: CommandLine) -> None:
+    code, text, errors = augbench("--plugin", ENDING, "check", "method", name, "--limit", "20")
+    assert code == 2
+    assert re.search(words, errors), errors
+    assert "Traceback" not in text + errors
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "words"),
+    [
+        ("threaded", "process", "Threads that it has started go on: left behind"),
+        ("float64", "process", "It changes for the whole process: torch's default type."),
+        ("interleaved", "order", "Another image in place 0 of a batch of 28 changed copy 0 of image 1."),
+        ("reversed", "order", "Another image in place 0 of a batch of 28 changed copy"),
+        ("no-number", "regulariser", "`regulariser` returned nan."),
+    ],
+)
+def test_what_a_run_would_not_notice_is_found(name: str, check: str, words: str, augbench: CommandLine) -> None:
+    code, text, _ = augbench("--plugin", ENDING, "check", "method", name, "--json")
+    assert code == 1
+    (failed,) = [one for one in json.loads(text)["checks"] if one["result"] == "failed" and one["check"] == check]
+    assert words in failed["text"]
+
+
+def test_a_setting_is_given_once(augbench: CommandLine) -> None:
+    code, _, errors = augbench("check", "method", "scale", "--set", "copies=9", "--set", "copies=4")
+    assert code == 2
+    assert "--set gives copies twice" in errors
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "words"),
+    [
+        ("", 0, "dots keeps the contract"),
+        ("change", 1, "`train.images` is another one when the data set is loaded again"),
+        ("same", 1, "Every test image is a training image, too"),
+        ("leave", 2, "ended by itself with status 0, at line"),
+        ("hang", 2, "was not over after 20 s, in the check 'load', at line"),
+    ],
+)
+def test_data_sets_are_checked(how: str, code: int, words: str, augbench: CommandLine) -> None:
+    done, text, errors = augbench(
+        "--plugin", ENDING, "check", "dataset", "dots", "--set", f"how={how}", "--limit", "20"
+    )
+    assert done == code
+    assert words in " ".join((text + errors).split())
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("tiny", 0, "tiny keeps the contract"),
+        ("linear", 0, "linear keeps the contract"),
+        ("unused", 1, "No gradient reaches unused.weight, unused.bias"),
+        ("batchwise", 1, "The logits of an image depend on the other images of the batch"),
+        ("linaer", 2, "Did you mean 'linear'?"),
+    ],
+)
+def test_networks_are_checked(name: str, code: int, words: str, augbench: CommandLine) -> None:
+    done, text, errors = augbench("--plugin", ENDING, "check", "network", name)
+    assert done == code
+    assert words in " ".join((text + errors).split())
+
+
+@pytest.mark.parametrize(("how", "words"), [("leave", "the process ended by itself with status 0"), ("float", "")])
+def test_a_data_set_that_ends_the_process_is_said_before_a_launch(
+    how: str, words: str, augbench: CommandLine, tmp_path: Path
+) -> None:
+    suite = tmp_path / "s.toml"
+    suite.write_text(
+        'name = "s"\ntitle = "s"\nseeds = [0]\n[[comparisons]]\nnetwork = "tiny"\nbudget = { epochs = 1 }\n'
+        f'datasets = [{{ name = "dots", options = {{ how = "{how}" }} }}]\nmethods = [{{ name = "none" }}]\n'
+    )
+    code, _, errors = augbench("--plugin", ENDING, "run", suite, "--out", tmp_path / "out", "--dry-run")
+    assert code == (2 if words else 0)
+    assert words in errors
