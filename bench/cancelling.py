@@ -1,10 +1,14 @@
 """Cancelling runs: those that wait never begin, those that go on save and stop; the same command goes on with them."""
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from augbench.bench.causes import Cause
+from augbench.bench.claim import last_claim, owner_here
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.slurm_jobs.queue import cancel_jobs
@@ -12,6 +16,8 @@ from augbench.bench.slurm_jobs.queue import cancel_jobs
 AT_WORK = (RunState.SUBMITTED, RunState.RUNNING, RunState.UNKNOWN)
 SECONDS_TO_STOP = 60.0  # of runs that were cancelled, which is more than a heartbeat and most steps
 SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_TO_DIE = 10.0  # of a process that was killed
+ENDED = "Ended at once with `augbench cancel --force`; the same command goes on from what it had saved."
 OVER = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 
@@ -56,6 +62,55 @@ def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFold
     for folder in folders:
         with suppress(DamagedError):
             yield folder, states.of(folder)
+
+
+def end_at_once(folder: RunFolder, known: Observed) -> str:
+    """End the process that executes a run, without waiting until it has saved; what it has saved before is kept.
+
+    Args:
+        folder: The run, which was cancelled.
+        known: What is known of it.
+
+    Returns:
+        Empty if the process was ended or Slurm was told to; else where the process is, as far as that is known.
+
+    Raises:
+        SlurmError: If Slurm does not answer.
+    """
+    claim = last_claim(folder.path)
+    owner = claim.owner if claim is not None else {}
+    if known.submission is not None and known.job is not None and owner.get("job") == known.job:
+        cancel_jobs([(known.submission, known.job)])
+        return ""
+    place = f"process {owner.get('pid', 'unknown')} on {owner.get('host', 'an unknown machine')}"
+    try:
+        if (pid := owner_here(folder.path)) is None:
+            return place if folder.state() is RunState.RUNNING else ""
+        _kill(pid)
+    except PermissionError:
+        return f"{place}, which belongs to another user"
+    except ProcessLookupError:  # it has just ended by itself
+        return ""
+    if not _has_died(folder):
+        return f"{place}, which was killed and has not ended yet"
+    if folder.state() is RunState.CANCELLED:
+        folder.amend_status(RunState.CANCELLED, cause=Cause.CANCELLED, reason=ENDED)
+    return ""
+
+
+def _kill(pid: int) -> None:
+    """Kill a process; where it leads a group, as workers do, also whatever it has started."""
+    if os.getpgid(pid) == pid:
+        os.killpg(pid, signal.SIGKILL)
+    else:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _has_died(folder: RunFolder) -> bool:
+    deadline = time.monotonic() + SECONDS_TO_DIE
+    while (lives := folder.state() is RunState.RUNNING) and time.monotonic() < deadline:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return not lives
 
 
 def wait_until_stopped(folders: Iterable[RunFolder], on_wait: Callable[[int], None]) -> bool:

@@ -141,6 +141,35 @@ def is_alive(folder: Path) -> bool:
     return claim is not None and claim.may_live(locks=locks)
 
 
+def owner_here(folder: Path) -> int | None:
+    """Find the process on this machine that owns a run; None if there is none, or nothing shows that it is the owner.
+
+    Numbers of processes come again. So a process is the owner only if it has the lock of the run open.
+
+    Raises:
+        PermissionError: If the process belongs to another user.
+    """
+    claim = last_claim(folder)
+    pid = claim.owner.get("pid") if claim is not None and claim.owner.get("machine") == this_machine() else None
+    if not isinstance(pid, int):
+        return None
+    try:
+        lock = (folder / "lock").stat()
+        opened = list(Path(f"/proc/{pid}/fd").iterdir())
+    except PermissionError:
+        raise
+    except OSError:  # it has ended, or runs in a container that numbers its processes by itself
+        return None
+    return pid if any(_is_same(path, lock) for path in opened) else None
+
+
+def _is_same(path: Path, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.stat(), file)
+    except OSError:  # closed in the meantime
+        return False
+
+
 def this_machine() -> str:
     """Identify this machine, as it was booted last; containers on it are the same machine."""
     try:

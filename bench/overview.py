@@ -232,6 +232,7 @@ class Progress:
     Attributes:
         run: The run.
         host: Where; empty if that is not known.
+        pid: Number of its process there; None if that is not known.
         job: Id of its job; empty if there is none.
         phase: What it does; empty before its first report.
         step: Training steps done.
@@ -243,6 +244,7 @@ class Progress:
 
     run: SeenRun
     host: str
+    pid: int | None
     job: str
     phase: str
     step: int
@@ -266,6 +268,7 @@ def progress_of(run: SeenRun, now: datetime) -> Progress:
     return Progress(
         run=run,
         host=str(owner.get("host") or status.get("host") or run.observed.nodes),
+        pid=pid if isinstance(pid := owner.get("pid"), int) else None,
         job=str(owner.get("job") or run.observed.job or ""),
         phase=str(status.get("phase", "")),
         step=int(status.get("step", 0)),

@@ -205,7 +205,7 @@ class RunFolder:
         state = self.state()
         if state is RunState.KILLED:
             self.amend_status(state, cause=cause, reason=reason)
-        elif state not in (RunState.DONE, RunState.FAILED, RunState.RUNNING):
+        elif state not in (RunState.DONE, RunState.FAILED, RunState.RUNNING, RunState.CANCELLED):
             self.amend_status(RunState.NEVER_STARTED, cause=Cause.NEVER_STARTED, reason=reason)
 
     def state(self) -> RunState:

@@ -188,8 +188,10 @@ def _table(overview: Overview, most_rows: int, columns: Columns) -> Table:
 
 
 def _progress_in_words(progress: Progress) -> str:
-    """Say where a run is executed and how far it is, such as `node7, job 31_4: step 50 of 200 (25 %) 2 s ago`."""
-    place = ", ".join(part for part in (progress.host, f"job {progress.job}" if progress.job else "") if part)
+    """Say where a run is executed and how far it is, such as `node7, process 812: step 50 of 200 (25 %) 2 s ago`."""
+    numbers = {"job": progress.job, "process": progress.pid}
+    known = [progress.host, *(f"{name} {value}" for name, value in numbers.items() if value)]
+    place = ", ".join(part for part in known if part)
     words = f"{place}: {_how_far(progress)}" if place else _how_far(progress)
     if progress.silent_seconds is not None:
         words += f" {duration(progress.silent_seconds)} ago"
@@ -226,6 +228,7 @@ def _progress_as_json(progress: Progress) -> dict[str, Any]:
     return {
         "run": progress.run.name,
         "host": progress.host or None,
+        "pid": progress.pid,
         "job": progress.job or None,
         "phase": progress.phase or None,
         "step": progress.step,

@@ -1,6 +1,10 @@
 """`augbench cancel`: what waits never begins, what goes on saves and stops; once with a real launch."""
 
+import fcntl
+import json
 import os
+import select
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +16,8 @@ import pytest
 
 from augbench.bench import cancelling, run_states
 from augbench.bench.cancelling import wait_until_stopped
-from augbench.bench.claim import claimed
+from augbench.bench.causes import Cause
+from augbench.bench.claim import claimed, this_machine
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.slurm_jobs.queue import Job
 
@@ -102,6 +107,86 @@ def test_nothing_is_cancelled_by_mistake(
     assert code == 2
     assert not [word for word in words if word not in errors], errors
     assert not going.cancel_request.exists()
+
+
+OWNER = """
+import signal, subprocess, sys, time
+from pathlib import Path
+from augbench.bench.claim import claimed
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with claimed(Path(sys.argv[1])):
+    helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+    print(helper.pid, flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def owner(plant: Any) -> Iterator[tuple[RunFolder, "subprocess.Popen[str]"]]:
+    """Have a process execute a run that never looks whether it is to stop."""
+    folder = plant.ended(RunState.RUNNING)
+    command = [sys.executable, "-c", OWNER, str(folder.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        yield folder, process
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_a_run_that_does_not_stop_is_ended_by_force_with_all_that_it_has_started(
+    owner: tuple[RunFolder, "subprocess.Popen[str]"], plant: Any, augbench: CommandLine, taken: list[str]
+) -> None:
+    folder, process = owner
+    assert process.stdout is not None
+    helper = os.pidfd_open(int(process.stdout.readline()))
+    assert f"process {process.pid}: " in augbench("status", "--out", plant.out)[1]
+    code, text, _ = augbench("cancel", "--force", folder.path.name, "--out", plant.out)
+    assert code == 0
+    assert "1 run ended at once; what was saved before is kept." in text
+    assert process.wait() == -signal.SIGKILL
+    ended, _, _ = select.select([helper], [], [], 60)
+    assert ended, "what it has started goes on"
+    os.close(helper)
+    assert folder.state() is RunState.CANCELLED
+    assert "cancel --force" in folder.read_status()["reason"]
+    folder.record_death(Cause.KILLED, "The machine may have run out of memory.")  # as its launcher does
+    assert "cancel --force" in folder.read_status()["reason"]
+
+
+def test_a_process_that_only_has_the_number_of_the_owner_is_not_ended(
+    plant: Any, augbench: CommandLine, taken: list[str]
+) -> None:
+    folder = plant.killed()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"]) as stranger:
+        try:
+            claim = folder.path / "claim-1.json"
+            claim.write_text(json.dumps({"owner": {"machine": this_machine(), "host": "here", "pid": stranger.pid}}))
+            with (folder.path / "lock").open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # somebody executes it, who is not the stranger
+                code, _, errors = augbench("cancel", "--force", "--all", "--yes", "--out", plant.out)
+            assert code == 2
+            assert f"{folder.path.name}: process {stranger.pid} on here" in errors
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+
+
+def test_where_a_run_goes_on_elsewhere_is_said_with_the_command_for_there(
+    plant: Any, augbench: CommandLine, taken: list[str]
+) -> None:
+    going = plant.running()
+    code, _, errors = augbench("cancel", "--force", going.path.name, "--out", plant.out)
+    assert code == 2
+    assert f"{going.path.name}: process 1 on node7. Give `augbench cancel --force {going.path.name}" in errors
+    assert going.cancel_request.exists()
+
+
+def test_the_job_of_a_run_that_is_ended_by_force_is_cancelled(
+    plant: Any, augbench: CommandLine, taken: list[str]
+) -> None:
+    going = plant.running()
+    plant.submitted(*[plant.planned() for _ in range(4)], going)
+    assert augbench("cancel", "--force", going.path.name, "--out", plant.out)[0] == 0
+    assert taken == ["31_4"]
 
 
 SUITE = """

@@ -52,7 +52,7 @@ def test_status_counts_every_state_and_shows_what_is_executed(
     assert (code, errors) == (0, "")
     for words in ("9 runs: 1 missing, 1 submitted, 1 running, 1 done, 1 failed", "cancelled", "never", "timed"):
         assert words in text
-    assert "node7, job 31_4: step 50 of 200 (25 %) " in text
+    assert "node7, job 31_4, process 1: step 50 of 200 (25 %) " in text
     assert re.search(r"about (29|30) min left", text)
     assert "1 submitted. Slurm: pending (Priority)." in text
     assert f"5 runs ended without a result: augbench failures --out {every_state.out}" in text
@@ -76,7 +76,7 @@ def test_status_as_json_has_every_run(every_state: Any, augbench: CommandLine) -
     assert content["states"]["timed out"] == 1
     assert len(content["runs"]) == 9
     (running,) = content["running"]
-    assert (running["host"], running["step"], running["steps"]) == ("node7", 50, 200)
+    assert (running["host"], running["pid"], running["step"], running["steps"]) == ("node7", 1, 50, 200)
     assert running["seconds_left"] == pytest.approx(1800, abs=120)
     causes = {run["cause"] for run in content["runs"]}
     assert causes == {None, "exception", "killed", "timed out", "cancelled", "never started"}
