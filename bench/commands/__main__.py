@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from augbench.bench.commands.interrupts import INTERRUPTED, ended_by_ctrl_c
+from augbench.bench.commands.interrupts import INTERRUPTED, end_at_ctrl_c, ended_by_ctrl_c
 from augbench.bench.commands.streams import prepare_streams
 
 
@@ -17,6 +17,8 @@ def start() -> None:
         main()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:  # else Python would complain if another one came while it ends
+        end_at_ctrl_c()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def cancel_runs(
     everything: Annotated[bool, typer.Option("--all", help="All that wait or go on, wherever they are.")] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Do not wait until runs have saved; what they did since their last save is lost."),
+        typer.Option("--force", help="End runs at once; what they have not saved is lost."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:

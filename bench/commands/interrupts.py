@@ -23,5 +23,10 @@ def ended_by_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def end_at_ctrl_c() -> None:
+    """End the process at once if Ctrl-C is typed from now on: for when everything was written."""
+    signal.signal(signal.SIGINT, _end)
+
+
 def _end(number: int, frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)

@@ -24,6 +24,7 @@ SECONDS = 300  # far longer than anything takes on a machine that does nothing e
 HELD, GATE = "AUGBENCH_TEST_HELD", "gate"
 PLUGIN = """
 import os
+import threading
 import time
 
 from augbench.bench.registry import register
@@ -44,6 +45,33 @@ class Held(Scale):
         if self.later and not os.path.exists(os.environ.get("AUGBENCH_TEST_HELD", "/")):
             time.sleep(1)
         return super().loss(logits, labels)
+
+
+@register("asleep")
+class Asleep(Scale):
+    title = "scale, never getting on"
+
+    def loss(self, logits, labels):
+        open(os.environ["AUGBENCH_TEST_HELD"], "w").close()
+        time.sleep(100_000)
+
+
+@register("threaded")
+class Threaded(Scale):
+    title = "scale, with a thread that does not end"
+
+    def loss(self, logits, labels):
+        if not [one for one in threading.enumerate() if one.name == "left behind"]:
+            threading.Thread(target=time.sleep, args=(100_000,), name="left behind").start()
+        return super().loss(logits, labels)
+
+
+@register("leaving")
+class Leaving(Scale):
+    title = "scale, ending its process"
+
+    def loss(self, logits, labels):
+        os._exit(0)
 """
 SUITE = """
 name = "small"
@@ -223,3 +251,61 @@ def test_what_a_method_prints_is_no_answer(
     assert code == 0
     assert "2 runs: 2 done." in text
     assert (plants / "sitecustomize.py.called").exists(), "nothing was printed"
+
+
+def with_method(name: str, suite: Path, tmp_path: Path) -> list[str]:
+    """Write the suite with another method in place of the one that is held; returns the words of its command."""
+    method = '{ name = "held", hyperparameters = { copies = 2 } }'
+    assert method in SUITE
+    suite.write_text(SUITE.replace(method, f'{{ name = "{name}" }}').replace("epochs = 4", "epochs = 1"))
+    return ["run", str(suite), "--out", str(tmp_path / "out"), "--workers", "1"]
+
+
+def test_ctrl_c_says_what_it_waits_for_and_a_second_one_ends_it(suite: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "augbench.bench.commands", *with_method("asleep", suite, tmp_path)]
+    os.mkfifo(tmp_path / GATE)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=os.environ | {HELD: str(tmp_path / GATE)}, **pipes) as process:
+        with (tmp_path / GATE).open():  # opens when the method sleeps
+            process.send_signal(signal.SIGINT)
+        folder = next(one for one in run_folders(tmp_path / "out") if one.path.name.startswith("asleep"))
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if "Waiting" in line)
+        assert f"Waiting for {folder.path.name} to save and stop. Ctrl-C again ends" in said
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+        text, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert errors == ""
+    assert f"What was done since the last save is lost: {folder.path.name} (" in text
+    assert folder.state() is RunState.KILLED, "the process goes on"
+
+
+def test_a_thread_that_a_method_leaves_behind_keeps_nothing_from_ending(
+    suite: Path, augbench: CommandLine, tmp_path: Path
+) -> None:
+    assert augbench(*with_method("threaded", suite, tmp_path))[0] == 0
+    logs = [run.log.read_text() for run in run_folders(tmp_path / "out") if run.path.name.startswith("threaded")]
+    assert "left behind" in logs[0]
+
+
+def test_a_method_that_ends_its_process_is_named_and_the_other_runs_go_on(
+    suite: Path, augbench: CommandLine, tmp_path: Path
+) -> None:
+    code, _, errors = augbench(*with_method("leaving", suite, tmp_path))
+    assert code == 2
+    assert "The worker process ended by itself with status 0" in errors
+    assert {run.state() for run in run_folders(tmp_path / "out")} == {RunState.KILLED, RunState.DONE}
+
+
+def test_runs_go_on_to_their_end_if_nobody_reads_what_is_said_of_them(suite: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "augbench.bench.commands", *with_method("scale", suite, tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        errors = process.stderr.read()
+    assert process.returncode == 0
+    assert errors == "Standard output is read by nobody any more; what is being done goes on without it.\n"
+    assert {run.state() for run in run_folders(tmp_path / "out")} == {RunState.DONE}
