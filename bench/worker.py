@@ -268,12 +268,15 @@ def _load(path: Path, identity: str) -> dict[str, Any]:
 def serve(placement: Placement, parent: int) -> None:
     """Execute the runs that come in on standard input, and answer each with its state.
 
-    A line is a list in JSON, of the run's CPU threads and its folder, so that any name of a folder fits into one.
+    Before the first one it says that it is ready. A line is a list in JSON, of the run's CPU threads and its folder, so
+    that any name of a folder fits into one.
     """
     stop = StopSignal(parent)
     stop.install({signal.SIGTERM: StopCause.REQUESTED})
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a method prints is no answer
+    answers.write("ready\n")  # all is imported
+    answers.flush()
     answer = "nothing to do"
     for line in sys.stdin:
         answer = ""

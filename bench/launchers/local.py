@@ -25,6 +25,8 @@ from augbench.bench.registry import register
 from augbench.bench.run_folder import RunFolder, RunState
 
 POLL_SECONDS = 0.25
+LAST_WORDS = 2000  # bytes of what a worker has printed
+MOST_WORDS = 1_000_000  # bytes of it that are kept for a while
 BUSY_SECONDS = 1.0  # until a run that another process is executing is looked at again
 
 
@@ -34,11 +36,16 @@ class WorkerDiedError(Exception):
     Args:
         reason: How, in a sentence or two.
         cause: What it died of.
+        words: What it has printed last.
     """
 
-    def __init__(self, reason: str, cause: Cause = Cause.KILLED) -> None:
-        super().__init__(reason)
-        self.cause = cause
+    def __init__(self, reason: str, cause: Cause = Cause.KILLED, words: str = "") -> None:
+        super().__init__(f"{reason} Its last words: {words}" if words else reason)
+        self.reason, self.cause, self.words = reason, cause, words
+
+
+class NoWorkerError(UserError):
+    """A worker process ended before it could execute anything; the next one would as well."""
 
 
 @dataclass
@@ -51,12 +58,14 @@ class Worker:
     process: "subprocess.Popen[str] | None" = None
     errors: IO[bytes] | None = None
     memory_kills: int = 0
+    earlier_words: bytes = b""
 
     def execute(self, folder: RunFolder, threads: int) -> str:
         """Have a run executed with some CPU threads; returns the worker's answer.
 
         Raises:
             WorkerDiedError: If the process ended instead; the text says how.
+            NoWorkerError: If it could not begin.
         """
         if self.process is None:
             self._start()
@@ -75,7 +84,7 @@ class Worker:
 
     def _start(self) -> None:
         self.memory_kills = kills_for_memory()
-        self.errors = tempfile.TemporaryFile()
+        self.errors, self.earlier_words = tempfile.TemporaryFile(), b""
         self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             self.command,
             stdin=subprocess.PIPE,
@@ -87,6 +96,14 @@ class Worker:
         )
         if self.stopping.is_set():  # the request came before there was a process to pass it on to
             self.ask_to_stop()
+        if self.process.stdout is not None and not self.process.stdout.readline():
+            death = self._death()
+            if self.stopping.is_set():
+                raise death
+            raise NoWorkerError(
+                f"No worker process can begin on this machine. {_in_one_sentence(death)} Correct that, then give the "
+                "same command again. No run has failed; what was saved is kept."
+            )
 
     def _death(self) -> WorkerDiedError:
         process, self.process = self.process, None
@@ -108,16 +125,28 @@ class Worker:
                 " A file that it had mapped into memory was cut short, or its disk failed: `augbench data verify` "
                 "examines prepared data sets."
             )
-        text = self._last_words()
-        return WorkerDiedError(reason + (f" Its last words: {text}" if text else ""), cause)
+        return WorkerDiedError(reason, cause, self._last_words())
 
     def _last_words(self) -> str:
         if self.errors is None:
             return ""
-        self.errors.seek(0)
-        text = self.errors.read()[-2000:].decode(errors="replace").strip()
+        text = self._end_of_words()
         self.errors.close()
-        return text
+        return text.decode(errors="replace").strip()
+
+    def _end_of_words(self) -> bytes:
+        if self.errors is None:
+            return b""
+        file = self.errors.fileno()
+        last = os.pread(file, LAST_WORDS, max(0, os.fstat(file).st_size - LAST_WORDS))
+        return (self.earlier_words + last.replace(b"\0", b""))[-LAST_WORDS:]  # what was let go reads as zeros
+
+    def forget_old_words(self) -> None:
+        """Let go of what the process has printed, once that is much, but for the end, which alone is ever shown."""
+        with suppress(ValueError, OSError):  # the process has just ended, and the file is closed
+            if self.errors is not None and os.fstat(self.errors.fileno()).st_blocks * 512 > MOST_WORDS:
+                self.earlier_words = self._end_of_words()
+                os.ftruncate(self.errors.fileno(), 0)
 
     def ask_to_stop(self) -> None:
         """Have the present run saved and the process ended."""
@@ -140,6 +169,12 @@ class Worker:
             self.errors.close()
 
 
+def _in_one_sentence(death: WorkerDiedError) -> str:
+    """Say why a process has ended, of a traceback only its last line."""
+    last = death.words.splitlines()[-1:]
+    return f"{death.reason} Its last words: {last[0].rstrip('.')}." if last else death.reason
+
+
 @dataclass
 class Crew:
     """The workers of one launch and what they share."""
@@ -155,6 +190,8 @@ class Crew:
 
     def activity(self) -> Activity:
         """Tell what goes on."""
+        for worker in list(self.workers):
+            worker.forget_old_words()
         return Activity(tuple(list(self.running.values())), tuple(self.ended), tuple(self.notes))
 
     def hire(self, number: int) -> Worker:
@@ -188,6 +225,10 @@ class Crew:
         self.running[number] = folder
         try:
             answer = worker.execute(folder, self.order.profile.resources_for(run.spec.method.name).cpus)
+        except NoWorkerError as error:
+            self.problems.append(error)
+            self.stop()
+            return
         except WorkerDiedError as error:
             answer = "died"
             if not self.stopping.is_set():
@@ -261,7 +302,7 @@ class Local(Launcher):
                     crew.stop()
         for task in tasks:
             task.result()
-        for problem in crew.problems:
+        for problem in sorted(crew.problems, key=lambda one: not isinstance(one, NoWorkerError)):
             raise problem
         poll(crew.activity())
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from augbench.bench import run_states
 from augbench.bench.commands.placing import stopped_by_signals
 from augbench.bench.launchers.launcher import Activity, Order
-from augbench.bench.launchers.local import Local
+from augbench.bench.launchers.local import Local, Worker, WorkerDiedError
 from augbench.bench.plan import PlannedRun
 from augbench.bench.run_folder import RunFolder, RunState, run_folders
 from augbench.bench.slurm_jobs.client import SlurmError
@@ -301,6 +302,55 @@ def test_a_failure_stops_the_others_only_if_that_is_wanted(
         assert states == [RunState.FAILED, RunState.PLANNED, RunState.PLANNED, RunState.PLANNED]
     else:
         assert states == [RunState.DONE, RunState.DONE, RunState.FAILED, RunState.FAILED]
+
+
+def test_a_machine_that_starts_no_worker_is_named_once_and_no_run_has_failed(
+    suite: Path, augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if any('augbench.bench.worker' in word for word in sys.orig_argv):\n"
+        "    open(__file__ + '.started', 'a').write('!')\n"
+        "    sys.stderr.write('Traceback:\\n  import torch\\nImportError: no room')\n"
+        "    sys.stderr.flush()\n"
+        "    os._exit(1)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    code, _, errors = augbench("run", suite, "--out", tmp_path / "out", "--workers", "1")
+    assert code == 2
+    assert "No worker process can begin on this machine. The worker process ended by itself with status 1. " in errors
+    assert "Its last words: ImportError: no room. Correct that" in errors
+    assert "Traceback" not in errors
+    assert (tmp_path / "sitecustomize.py.started").read_text() == "!"
+    assert {folder.state() for folder in run_folders(tmp_path / "out")} == {RunState.PLANNED}
+
+
+CHATTY = """
+import sys
+print("ready", flush=True)
+for number, line in enumerate(sys.stdin):
+    sys.stderr.write(number * 1_000_000 * "no end. " + f"word {number}. ")
+    sys.stderr.flush()
+    if number == 2:
+        sys.exit(3)
+    print("done", flush=True)
+"""
+
+
+def test_of_what_a_worker_prints_only_the_end_is_kept(tmp_path: Path) -> None:
+    worker = Worker([sys.executable, "-c", CHATTY], dict(os.environ), threading.Event())
+    folder = RunFolder(tmp_path)
+    sizes = []
+    for _ in range(2):
+        assert worker.execute(folder, threads=1) == "done"
+        worker.forget_old_words()
+        assert worker.errors is not None
+        sizes.append(os.fstat(worker.errors.fileno()).st_blocks * 512)
+    assert max(sizes) < 100_000
+    assert worker.earlier_words.endswith(b"no end. word 1. ")
+    with pytest.raises(WorkerDiedError, match=r"status 3\. Its last words: .*no end\. word 2\.$") as died:
+        worker.execute(folder, threads=1)
+    assert len(died.value.words) <= 2000
 
 
 def test_a_command_that_was_given_with_nohup_outlives_its_terminal() -> None:
