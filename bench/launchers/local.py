@@ -321,6 +321,7 @@ def _stop(crew: Crew, tasks: "Sequence[Future[None]]", poll: Callable[[Activity]
             "before is kept."
         )
     try:
+        poll(crew.activity())  # says at once what is waited for
         while wait(tasks, timeout=POLL_SECONDS).not_done:
             poll(crew.activity())
     except KeyboardInterrupt:
