@@ -275,7 +275,7 @@ def test_ctrl_c_says_what_it_waits_for_and_a_second_one_ends_it(suite: Path, tmp
         for _ in range(3):
             process.send_signal(signal.SIGINT)
         text, errors = process.communicate(timeout=SECONDS)
-    assert process.returncode == 130
+    assert process.returncode in (130, -signal.SIGINT), "for a shell that is the same"
     assert errors == ""
     assert f"What was done since the last save is lost: {folder.path.name} (" in text
     assert folder.state() is RunState.KILLED, "the process goes on"

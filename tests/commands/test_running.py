@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from augbench.bench import run_states
 from augbench.bench.commands.placing import stopped_by_signals
 from augbench.bench.launchers.launcher import Activity, Order
-from augbench.bench.launchers.local import Local, Worker, WorkerDiedError
+from augbench.bench.launchers.local import Local
 from augbench.bench.plan import PlannedRun
 from augbench.bench.run_folder import RunFolder, RunState, run_folders
 from augbench.bench.slurm_jobs.client import SlurmError
@@ -323,34 +322,6 @@ def test_a_machine_that_starts_no_worker_is_named_once_and_no_run_has_failed(
     assert "Traceback" not in errors
     assert (tmp_path / "sitecustomize.py.started").read_text() == "!"
     assert {folder.state() for folder in run_folders(tmp_path / "out")} == {RunState.PLANNED}
-
-
-CHATTY = """
-import sys
-print("ready", flush=True)
-for number, line in enumerate(sys.stdin):
-    sys.stderr.write(number * 1_000_000 * "no end. " + f"word {number}. ")
-    sys.stderr.flush()
-    if number == 2:
-        sys.exit(3)
-    print("done", flush=True)
-"""
-
-
-def test_of_what_a_worker_prints_only_the_end_is_kept(tmp_path: Path) -> None:
-    worker = Worker([sys.executable, "-c", CHATTY], dict(os.environ), threading.Event())
-    folder = RunFolder(tmp_path)
-    sizes = []
-    for _ in range(2):
-        assert worker.execute(folder, threads=1) == "done"
-        worker.forget_old_words()
-        assert worker.errors is not None
-        sizes.append(os.fstat(worker.errors.fileno()).st_blocks * 512)
-    assert max(sizes) < 100_000
-    assert worker.earlier_words.endswith(b"no end. word 1. ")
-    with pytest.raises(WorkerDiedError, match=r"status 3\. Its last words: .*no end\. word 2\.$") as died:
-        worker.execute(folder, threads=1)
-    assert len(died.value.words) <= 2000
 
 
 def test_a_command_that_was_given_with_nohup_outlives_its_terminal() -> None:
