@@ -136,6 +136,7 @@ def test_plan_and_run_tell_of_it_and_keep_the_result(
     ("line", "reason"),
     [
         ("sys.exit(3)", "SystemExit: 3 (line 11 of ending.py)"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt (line 11 of ending.py)"),
         ("return 1 / 0", "ZeroDivisionError: division by zero (line 11 of ending.py)"),
         ("raise ValueError('long ' * 1000)", "ValueError: " + "long " * 40 + "… (line 11 of ending.py)"),
     ],
