@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from augbench.bench.causes import Cause
+from augbench.bench.errors import shortened
 from augbench.bench.files import read_json
 from augbench.bench.run_folder import RunFolder, RunState
 
@@ -64,6 +65,12 @@ VARYING = (
     (re.compile(r"(?:/[^\s/:,;'\"()]+)+/?"), "…"),
     (re.compile(r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"), "…"),
 )
+WITHOUT_WORDS = (Cause.KILLED, Cause.NEVER_STARTED)
+"""Causes that a job's log may tell more of."""
+LONGEST_END = 20_000  # bytes at the end of a job's log that are looked at
+# Lines of submitit and of Slurm that end every job that did not complete
+SAYS_NOTHING = re.compile(r"^submitit (INFO|WARNING)|^srun: error: .*: Exited with exit code|^SystemExit: |^Traceback ")
+RAISED = re.compile(r"[\w.]*(Error|Exception)\b.*: ")
 PLACING_OPTIONS = ("--plugin", "--profile", "--launcher", "--device", "--data")
 
 
@@ -86,6 +93,8 @@ class Failure:
         job: Id of its last job.
         command: The command that had it placed; empty if that is not known.
         logs: What it, and its last job, have printed, where there is any.
+        last_words: The last line of the job's log that says something, where nothing was recorded of the end; may be
+            empty.
     """
 
     folder: RunFolder
@@ -102,6 +111,7 @@ class Failure:
     job: str
     command: str
     logs: tuple[Path, ...]
+    last_words: str
 
     def sort(self) -> tuple[Cause, str, str]:
         """What it has in common with failures of the same sort; of exceptions their class and, roughly, their text."""
@@ -151,13 +161,15 @@ def failure_of(folder: RunFolder, observed: "Observed") -> Failure:
     if submission is not None and observed.state in NOTHING_EXECUTED and str(status.get("time", "")) < submission.time:
         status = {}  # of an earlier attempt
     step, steps = status.get("step"), status.get("steps")
+    of_its_job = job_log(folder, observed)
+    owner = status.get("owner")
     return Failure(
         folder=folder,
         state=observed.state,
         cause=observed.cause or Cause.KILLED,
         reason=observed.reason,
         exception=str(status.get("exception", "")),
-        host=str(status.get("host") or status.get("owner", {}).get("host") or observed.nodes),
+        host=str(status.get("host") or (owner.get("host") if isinstance(owner, dict) else "") or observed.nodes),
         device=str(status.get("device", "")),
         phase=str(status.get("phase", "")),
         step=step if isinstance(step, int) else None,
@@ -165,8 +177,26 @@ def failure_of(folder: RunFolder, observed: "Observed") -> Failure:
         time=str(status.get("time") or (submission.time if submission is not None else "")),
         job=str(observed.job or ""),
         command=submission.command if submission is not None else _last_command(folder),
-        logs=tuple(log for log in (folder.log, job_log(folder, observed)) if log is not None and log.exists()),
+        logs=tuple(log for log in (folder.log, of_its_job) if log is not None and log.exists()),
+        last_words=last_words(of_its_job) if of_its_job is not None and observed.cause in WITHOUT_WORDS else "",
     )
+
+
+def last_words(log: Path) -> str:
+    """Read the last line of a job's log that says why the job ended; empty if there is none.
+
+    A line of ours that begins with `Error: ` tells most, then one that ends a traceback, such as of a full disk.
+    """
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - LONGEST_END))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    telling = [line.strip() for line in lines if line.strip() and not SAYS_NOTHING.search(line)]
+    errors = [line for line in telling if line.startswith("Error: ")]
+    raised = [line for line in telling if RAISED.match(line)]
+    return shortened(next((found[-1] for found in (errors, raised, telling) if found), ""))
 
 
 def job_log(folder: RunFolder, observed: "Observed") -> Path | None:
@@ -236,5 +266,6 @@ def failure_as_json(failure: Failure) -> Mapping[str, Any]:
         "time": failure.time or None,
         "job": failure.job or None,
         "logs": list(map(str, failure.logs)),
+        "last_words": failure.last_words or None,
         "command": failure.command or None,
     }

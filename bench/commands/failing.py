@@ -97,6 +97,8 @@ def _lines(number: int, group: FailureGroup, groups: Sequence[FailureGroup], out
         yield f"   • {safe(failure.folder.path.name)}"
         yield f"     {_circumstances(failure)}"
         yield from (f"     {safe(str(log))}" for log in failure.logs)
+        if failure.last_words:
+            yield f"     last words of its job: {in_one_line(failure.last_words)}"
     if len(group.failures) > MOST_RUNS:
         yield f"   … and {len(group.failures) - MOST_RUNS} more"
     yield f"   What helps: {WHAT_HELPS[group.cause]}"

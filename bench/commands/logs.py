@@ -71,7 +71,7 @@ def logs(
     for tail in tails:
         text = _last(tail.more(), lines)
         shown += text
-        _say(f"── {tail.path}", text or "(empty)")
+        _say(f"── {tail.path}", text or ("(empty)" if tail.path.exists() else "(not there)"))
     try:
         while follow and known.state not in ENDED:
             time.sleep(SECONDS_BETWEEN_LOOKS)

@@ -1,5 +1,6 @@
 """Having runs placed, with a question before and progress bars: what several commands share."""
 
+import os
 import signal
 import sys
 import time
@@ -286,7 +287,8 @@ def raise_unfinished(planned: Plan, out: Path) -> None:
 
 
 def _sentence(folder: RunFolder, known: Observed) -> str:
-    return f"{folder.path.name} {known.state}: {known.reason or 'no reason was recorded.'} (Log: {folder.log})"
+    log = f" (Log: {folder.log})" if os.path.exists(folder.log) else ""  # noqa: PTH110 - also where it may not be read
+    return f"{folder.path.name} {known.state}: {known.reason or 'no reason was recorded.'}{log}"
 
 
 def _and_others(count: int) -> str:

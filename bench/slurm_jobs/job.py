@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from augbench.bench.submissions import Submission
 
 SECONDS_TO_WAIT_FOR_OWNER = 180.0  # longer than a dead owner seems alive
+SECONDS_TO_WAIT_FOR_FILES = 60.0  # as long as network file systems remember that there was none
 SECONDS_BETWEEN_LOOKS = 5.0
 MOST_IDLE_ATTEMPTS = 3
 
@@ -62,11 +63,13 @@ def execute_job(folder: Path, index: int, stop: StopSignal) -> str:
         SystemExit: With status 1 if the run failed or was stopped, so that Slurm does not call the job completed.
     """
     from augbench.bench.run_folder import RunFolder, RunState
-    from augbench.bench.submissions import read_submission
+    from augbench.bench.submissions import RECORD, read_submission
 
+    _wait_for(folder / RECORD)
     submission = read_submission(folder)
     _describe_to_run(submission)
     run = RunFolder(submission.out / "runs" / submission.runs[index])
+    _wait_for(run.path / "spec.json")
     if changes := _other_code(submission):
         _record_other_code(run, changes)
         sys.exit(1)
@@ -79,6 +82,13 @@ def execute_job(folder: Path, index: int, stop: StopSignal) -> str:
     if state in (RunState.FAILED, RunState.KILLED):
         sys.exit(1)
     return str(state)
+
+
+def _wait_for(path: Path) -> None:
+    """Wait a while for a file that another machine has written: file systems may show it late."""
+    deadline = time.monotonic() + SECONDS_TO_WAIT_FOR_FILES
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 def job_id() -> str:

@@ -18,7 +18,7 @@ from augbench.bench.slurm_jobs import client, job
 from augbench.bench.slurm_jobs.job import execute_job
 from augbench.bench.spec import RunSpec
 from augbench.bench.stopping import StopSignal
-from augbench.bench.submissions import Submission, new_submission
+from augbench.bench.submissions import RECORD, NoRecordError, Submission, new_submission
 
 Submit = Callable[..., tuple[RunFolder, Submission]]
 
@@ -108,20 +108,44 @@ class Stopped:
 def test_a_job_queues_itself_again_only_where_slurm_does_not(
     signals: list[str], said: str, again: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = Stopped(*submit(code=fingerprint()), monkeypatch)
-    job.execute(signals, said, restarts=3)
-    assert ("scontrol" in job.asked) is again
+    stopped = Stopped(*submit(code=fingerprint()), monkeypatch)
+    stopped.execute(signals, said, restarts=3)
+    assert ("scontrol" in stopped.asked) is again
 
 
 @pytest.mark.parametrize("owns", [True, False])
 def test_a_job_that_may_not_queue_again_says_so_in_its_own_status_only(
     owns: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = Stopped(*submit(code=fingerprint(), restarts=2), monkeypatch)
-    job.folder.write_status(RunState.RUNNING, step=5)  # of another process
-    job.execute(["SIGUSR2"], "RUNNING 2", restarts=2, owns=owns)
-    assert "scontrol" not in job.asked
-    assert job.folder.read_status()["state"] == (RunState.TIMED_OUT if owns else RunState.RUNNING)
+    stopped = Stopped(*submit(code=fingerprint(), restarts=2), monkeypatch)
+    stopped.folder.write_status(RunState.RUNNING, step=5)  # of another process
+    stopped.execute(["SIGUSR2"], "RUNNING 2", restarts=2, owns=owns)
+    assert "scontrol" not in stopped.asked
+    assert stopped.folder.read_status()["state"] == (RunState.TIMED_OUT if owns else RunState.RUNNING)
+
+
+@pytest.mark.parametrize("late", ["record", "run folder"])
+def test_a_job_waits_for_files_that_its_node_sees_late(
+    late: str, submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, submission = submit(code=fingerprint())
+    path = submission.folder if late == "record" else folder.path
+    away = path.rename(path.with_name("away"))
+    monkeypatch.setattr("time.sleep", lambda seconds: away.rename(path))
+    monkeypatch.setattr(worker, "execute", lambda run, *_: RunState.DONE if run == folder else RunState.FAILED)
+    assert execute_job(submission.folder, 0, StopSignal()) == RunState.DONE
+    assert path.exists()
+
+
+def test_a_job_without_a_record_says_so_and_advises_nobody_to_delete_anything(
+    submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, submission = submit(code=fingerprint())
+    (submission.folder / RECORD).unlink()
+    monkeypatch.setattr(job, "SECONDS_TO_WAIT_FOR_FILES", 0.0)
+    with pytest.raises(NoRecordError, match="There is no record") as missing:
+        execute_job(submission.folder, 0, StopSignal())
+    assert "elete" not in str(missing.value)
 
 
 def test_a_node_without_letters_gets_messages_too(monkeypatch: pytest.MonkeyPatch) -> None:
