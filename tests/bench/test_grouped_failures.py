@@ -1,5 +1,6 @@
 """Failures of one sort stand together, and the command that placed them is found again."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from augbench.bench.failures import (
     Failure,
     failure_of,
     group_failures,
+    last_words,
     placing_options,
     without_what_varies,
 )
@@ -51,6 +53,37 @@ def test_other_causes_are_one_group_each_whatever_was_said(plant: Any) -> None:
     assert set(groups) == {Cause.OUT_OF_MEMORY, Cause.NOT_FINITE}
     assert groups[Cause.OUT_OF_MEMORY].exception == ""
     assert groups[Cause.OUT_OF_MEMORY].reasons() == [("CUDA out of memory: 1 GiB", 2), ("killed", 1)]
+
+
+STARTED = "submitit INFO (2026-11-29 05:42:00,015) - Starting with JobEnvironment(job_id=17)\n"
+ENDED = "srun: error: node1: task 0: Exited with exit code 1\n"
+FULL = "Error: /out/status.json cannot be written: No space left on device."
+RAISED = 'Traceback (most recent call last):\n  File "a.py", line 1\nOSError: [Errno 28] No space left on device\n'
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (STARTED + f"{FULL}\n{RAISED}" + ENDED, FULL),
+        (STARTED + RAISED + "submitit WARNING (now) - it may be requeued\n" + ENDED, RAISED.splitlines()[-1]),
+        ("bash: module: command not found\n" + ENDED, "bash: module: command not found"),
+        (STARTED + "none_seed0: killed\n\n", "none_seed0: killed"),
+        (STARTED + ENDED, ""),
+        ("x" * 1000, "x" * 200 + "…"),
+        (None, ""),
+    ],
+)
+def test_the_last_words_of_a_job_are_found_in_its_log(log: str | None, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "17_0_log.out"
+    if log is not None:
+        path.write_text(log)
+    assert last_words(path) == words
+
+
+def test_an_owner_that_is_no_record_is_no_host(plant: Any) -> None:
+    folder = plant.planned()
+    write_json(folder.path / "status.json", {"state": "failed", "owner": "x"})
+    assert failure_of(folder, RunStates(folder.path.parent.parent).of(folder)).host == ""
 
 
 def test_all_that_is_recorded_of_a_failure_is_found(plant: Any) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import typer
 
+from augbench.bench import run_states
 from augbench.bench.causes import Cause
 from augbench.bench.commands import failing, placing
 from augbench.bench.files import write_json
 from augbench.bench.launchers.launcher import Order
 from augbench.bench.plan import PlannedRun
 from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.slurm_jobs.queue import Job
 from augbench.bench.worker import execute
 
 CommandLine = Callable[..., tuple[int, str, str]]
@@ -48,6 +50,21 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[PlannedRun]:
     monkeypatch.setattr(placing, "place", place)
     monkeypatch.setattr(failing, "_say_how_it_went", lambda *_: None)
     return runs
+
+
+def test_what_a_killed_run_could_not_record_is_looked_for_in_the_log_of_its_job(
+    plant: Any, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submission = plant.submitted(plant.killed(**AT))
+    monkeypatch.setattr(run_states, "ask_slurm", lambda _: {(submission.token, 0): Job("FAILED")})
+    submission.log_of(0).parent.mkdir()
+    submission.log_of(0).write_text("Error: \x1b[31mNo space left on device\n")
+    text = augbench("failures", "--out", plant.out)[1]
+    assert "last words of its job: Error: " in text
+    assert "No space left on device" in text
+    assert "\x1b" not in text
+    [group] = json.loads(augbench("failures", "--out", plant.out, "--json")[1])["groups"]
+    assert "No space left on device" in group["runs"][0]["last_words"]
 
 
 def test_failures_are_grouped_with_the_command_for_each(

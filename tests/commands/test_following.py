@@ -187,6 +187,13 @@ def test_logs_shows_log_job_and_failure(plant: Any, augbench: CommandLine) -> No
     assert "epoch 1" not in augbench("logs", folder.path.name, "--out", plant.out, "--lines", "1")[1]
 
 
+def test_logs_tells_a_log_that_is_not_there_from_one_that_is_empty(plant: Any, augbench: CommandLine) -> None:
+    folder = plant.ended(RunState.FAILED)
+    assert f"{folder.log}\n(not there)\n" in augbench("logs", folder.path.name, "--out", plant.out)[1]
+    folder.log.touch()
+    assert f"{folder.log}\n(empty)\n" in augbench("logs", folder.path.name, "--out", plant.out)[1]
+
+
 def test_a_traceback_that_stands_in_the_log_is_not_said_again(plant: Any, augbench: CommandLine) -> None:
     folder = plant.ended(RunState.FAILED, reason="r", traceback="Traceback\n  in f\n")
     folder.log.write_text("ERROR attempt 1 failed\nTraceback\n  in f\n")
