@@ -97,7 +97,7 @@ class SlurmSettings(_Strict):
         qos: Quality of service.
         constraint: Features of nodes.
         array_size: Runs in one job array at most; not above the cluster's MaxArraySize.
-        at_a_time: Runs of one array that are executed at the same time at most.
+        at_a_time: Runs of one launch that are executed at the same time at most.
         warning_seconds: How long before its time limit a run is told to save and to queue again.
         restarts: How often a run queues again by itself.
         setup: Shell lines before the run, such as `module load cuda`.

@@ -16,7 +16,7 @@ from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Launcher, Order
 from augbench.bench.plan import PlannedRun
 from augbench.bench.plugins import plugin_files
-from augbench.bench.profile import Profile, Resources
+from augbench.bench.profile import Profile, Resources, SlurmSettings
 from augbench.bench.registry import register
 from augbench.bench.run_folder import RunState
 from augbench.bench.run_states import RunStates
@@ -54,7 +54,10 @@ class Slurm(Launcher):
     def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
         """Say which arrays would be submitted, with what resources."""
         arrays = make_arrays(runs, order.profile, _size(order))
-        return [f"{len(array.runs)} in a job array: {_words(array.resources)}." for array in arrays]
+        return [
+            f"{len(array.runs)} in a job array, at most {array.at_a_time} at a time: {_words(array.resources)}."
+            for array in arrays
+        ]
 
     def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
         """Submit the runs; what is refused is recorded, and the rest is submitted all the same."""
@@ -64,8 +67,11 @@ class Slurm(Launcher):
             # another launcher may have submitted some since the plan was made
             left = [run for run in runs if states.of(run.folder).state not in PLACED_ALREADY]
             launch, code = secrets.token_hex(4), fingerprint()
+            jobs: list[str | None] = []
             for array in make_arrays(left, order.profile, _size(order)):
-                _submit(array, order, launch, code)
+                # that of an array that was refused is the one which that would have followed
+                before = None if array.follows is None else jobs[array.follows]
+                jobs.append(_submit(array, order, launch, code, before) or before)
         poll(Activity((), ()))
 
 
@@ -95,7 +101,8 @@ def _forget_half_submitted(out: Path) -> None:
             submission.model_copy(update={"error": "The launcher died while it submitted the job."}).write()
 
 
-def _submit(array: RunArray, order: Order, launch: str, code: dict[str, Any]) -> None:
+def _submit(array: RunArray, order: Order, launch: str, code: dict[str, Any], before: str | None) -> str | None:
+    """Submit an array, to begin when another one has ended; returns its id, or None if it was refused."""
     submission = new_submission(
         Slurm.name,
         order.out,
@@ -116,7 +123,7 @@ def _submit(array: RunArray, order: Order, launch: str, code: dict[str, Any]) ->
     submission = submission.model_copy(update={"cluster": at_site(order.profile).slurm.clusters or ""})
     submission.write()
     errors = _import_submitit().core.utils
-    executor = _executor(submission, array.resources, order)
+    executor = _executor(submission, array, order, before)
     try:
         with _no_outer_job(), redirect_stderr(io.StringIO()):  # sbatch's words are in the exception, too
             jobs = executor.map_array(RunJob(str(submission.folder)), range(len(array.runs)))
@@ -125,6 +132,7 @@ def _submit(array: RunArray, order: Order, launch: str, code: dict[str, Any]) ->
         cancel_named(submission)  # what is there without all that it needs to run
         update = {"error": _in_words(error)}
     submission.model_copy(update=update).write()
+    return update.get("job")
 
 
 def _in_words(error: Exception) -> str:
@@ -141,10 +149,10 @@ def _device(chosen: str, resources: Resources) -> str:
     return "cuda" if resources.gpus else "cpu"
 
 
-def _executor(submission: Submission, resources: Resources, order: Order) -> "ArrayExecutor":
+def _executor(submission: Submission, array: RunArray, order: Order, before: str | None) -> "ArrayExecutor":
     from augbench.bench.slurm_jobs.sbatch import ArrayExecutor
 
-    settings = at_site(order.profile).slurm
+    settings, resources = at_site(order.profile).slurm, array.resources
     executor = ArrayExecutor(
         submission.folder / "jobs",
         settings.clusters or "",
@@ -155,12 +163,12 @@ def _executor(submission: Submission, resources: Resources, order: Order) -> "Ar
         job_name=submission.job_name,
         time=resources.time_minutes,
         cpus_per_task=resources.cpus,
-        array_parallelism=settings.at_a_time,
+        array_parallelism=array.at_a_time,
         signal_delay_s=settings.warning_seconds,
         stderr_to_stdout=True,
         srun_args=[f"--cpus-per-task={resources.cpus}"],  # srun does not take it from sbatch in every version
         setup=list(settings.setup),
-        additional_parameters={"requeue": True, **_given(**settings.options)},
+        additional_parameters={"requeue": True, **_given(**settings.options), **_after(settings, before)},
         **_given(
             mem=f"{round(1024 * resources.memory_gb)}M" if resources.memory_gb else None,
             gpus_per_node=int(resources.gpus) if resources.gpus else None,
@@ -171,6 +179,12 @@ def _executor(submission: Submission, resources: Resources, order: Order) -> "Ar
         ),
     )
     return executor
+
+
+def _after(settings: SlurmSettings, before: str | None) -> dict[str, str]:
+    """Have jobs begin when those of an array have ended, and when the profile says."""
+    given = settings.options.get("dependency")
+    return {"dependency": ",".join(str(one) for one in (given, f"afterany:{before}") if one)} if before else {}
 
 
 def _given(**parameters: Any) -> dict[str, Any]:

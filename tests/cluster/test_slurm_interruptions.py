@@ -191,7 +191,7 @@ def test_the_first_run_that_fails_stops_the_others_of_its_launch(site: Site) -> 
     site.write(["paced-too"])
     site.place()
     [bystander] = site.runs
-    site.write(["paced", "raising"], more='[methods.raising]\ntime = "00:20:00"\n', slurm="at_a_time = 1")
+    site.write(["paced", "raising"], more='[methods.raising]\ntime = "00:20:00"\n', slurm="at_a_time = 2")
     site.place("--fail-fast")
     site.wait(RunState.FAILED, RunState.CANCELLED)
     assert site.states() == [RunState.CANCELLED, RunState.FAILED]

@@ -42,7 +42,9 @@ def test_arrays_have_their_resources_and_every_run_is_submitted_once(site: Site)
         assert (known["CPUs/Task"], known["MinMemoryNode"], known["TimeLimit"]) == given
         assert (known["Requeue"], known["JobName"]) == ("1", submission.job_name)
         assert known.get("ArrayTaskThrottle", "none") == ("1" if len(submission.runs) > 1 else "none")
-    assert wait_until(lambda: site.queued("%r").count("JobArrayTaskLimit") == 2, PATIENCE), site.summary()
+    # one limit for all: a run that goes on, one of its array that waits, and three arrays that wait for others to end
+    waiting = ["Dependency"] * 4 + ["JobArrayTaskLimit", "None"]
+    assert wait_until(lambda: sorted(site.queued("%r")) == waiting, PATIENCE), site.summary()
 
     before = site.submissions
     site.place()
