@@ -69,7 +69,7 @@ class Slurm(Launcher):
             launch, code = secrets.token_hex(4), fingerprint()
             jobs: list[str | None] = []
             for array in make_arrays(left, order.profile, _size(order)):
-                # that of an array that was refused is the one which that would have followed
+                # where an array is refused, those that would follow it follow the one before
                 before = None if array.follows is None else jobs[array.follows]
                 jobs.append(_submit(array, order, launch, code, before) or before)
         poll(Activity((), ()))
