@@ -8,7 +8,7 @@ import getpass
 import re
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -248,10 +248,14 @@ def read_submissions(out: Path) -> list[Submission]:
 
 
 @contextmanager
-def submitting(out: Path) -> Iterator[None]:
+def submitting(out: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Keep other launchers from submitting runs of an output folder for the length of the block.
 
     On a file system without locks nobody is kept out: a run may be submitted twice then, but never executed twice.
+
+    Args:
+        out: The output folder.
+        on_wait: Called once if another launcher is submitting.
 
     Raises:
         CannotGoOnError: If the folder cannot be written to.
@@ -259,7 +263,7 @@ def submitting(out: Path) -> Iterator[None]:
     lock = make_folder(out / "submissions") / LOCK
     with ExitStack() as stack:
         try:
-            stack.enter_context(exclusive(lock, lambda: None))
+            stack.enter_context(exclusive(lock, on_wait))
         except OSError as error:
             raise CannotGoOnError(
                 f"{lock} cannot be locked: {error.strerror or error}. Have its owner make it writable for you, or "

@@ -21,7 +21,7 @@ from augbench.bench.registry import register
 from augbench.bench.run_folder import RunState
 from augbench.bench.run_states import RunStates
 from augbench.bench.slurm_jobs.arrays import RunArray, make_arrays
-from augbench.bench.slurm_jobs.checks import check_resources, check_visible, largest_array
+from augbench.bench.slurm_jobs.checks import check_resources, check_that_slurm_would_take, check_visible, largest_array
 from augbench.bench.slurm_jobs.client import SlurmError
 from augbench.bench.slurm_jobs.job import RunJob
 from augbench.bench.slurm_jobs.queue import cancel_named
@@ -53,15 +53,20 @@ class Slurm(Launcher):
 
     def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
         """Say which arrays would be submitted, with what resources."""
-        arrays = make_arrays(runs, order.profile, _size(order))
-        return [
-            f"{len(array.runs)} in a job array, at most {array.at_a_time} at a time: {_words(array.resources)}."
-            for array in arrays
-        ]
+        profile = at_site(order.profile)
+        groups: dict[str, list[RunArray]] = {}
+        for array in make_arrays(runs, order.profile, _size(order)):
+            groups.setdefault(_words(array.resources), []).append(array)
+        with _no_outer_job():
+            for arrays in groups.values():
+                check_that_slurm_would_take(arrays[0].resources, profile.slurm)
+        where = f"partition {profile.slurm.partition}" if profile.slurm.partition else "the default partition"
+        return [f"{_counted(arrays)}, in {where}: {words}. Slurm would take them." for words, arrays in groups.items()]
 
     def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
         """Submit the runs; what is refused is recorded, and the rest is submitted all the same."""
-        with submitting(order.out):
+        note = f"Another launcher is submitting runs of {order.out}; waiting until it is done."
+        with submitting(order.out, lambda: poll(Activity((), (), (note,)))):
             _forget_half_submitted(order.out)
             states = RunStates(order.out)
             # another launcher may have submitted some since the plan was made
@@ -73,6 +78,13 @@ class Slurm(Launcher):
                 before = None if array.follows is None else jobs[array.follows]
                 jobs.append(_submit(array, order, launch, code, before) or before)
         poll(Activity((), ()))
+
+
+def _counted(arrays: Sequence[RunArray]) -> str:
+    runs = sum(len(array.runs) for array in arrays)
+    most = sum(array.at_a_time for array in arrays if array.follows is None)
+    where = "a job array" if len(arrays) == 1 else f"{len(arrays)} job arrays"
+    return f"{runs} in {where}, at most {most} at a time"
 
 
 def _size(order: Order) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from augbench.bench.errors import UserError, one_of
-from augbench.bench.profile import Profile, Resources
+from augbench.bench.profile import Profile, Resources, SlurmSettings
 from augbench.bench.slurm_jobs.client import SlurmError, read_rows, slurm
 from augbench.bench.user_input import user_path
 
@@ -153,6 +153,31 @@ def _problems(resources: Resources, nodes: Sequence[Node], where: str, warning_s
 def _fits(resources: Resources, node: Node) -> bool:
     memory = 1024 * (resources.memory_gb or 0)
     return resources.cpus <= node.cpus and (resources.gpus or 0) <= node.gpus and memory <= node.memory_mb
+
+
+def check_that_slurm_would_take(resources: Resources, settings: SlurmSettings) -> None:
+    """Ask Slurm whether it would take a job with these resources and options, without submitting one.
+
+    Args:
+        resources: What the job needs.
+        settings: How runs are placed.
+
+    Raises:
+        SlurmError: If it would not, with its reason.
+    """
+    asked: dict[str, object] = {
+        "time": resources.time_minutes,
+        "cpus-per-task": resources.cpus,
+        "mem": f"{round(1024 * resources.memory_gb)}M" if resources.memory_gb else None,
+        "gpus-per-node": int(resources.gpus) if resources.gpus else None,
+        "partition": settings.partition,
+        "account": settings.account,
+        "qos": settings.qos,
+        "constraint": settings.constraint,
+        **{name.replace("_", "-"): value for name, value in settings.options.items()},
+    }
+    given = [f"--{name}" if value is True else f"--{name}={value}" for name, value in asked.items() if value]
+    slurm(["sbatch", "--test-only", *given, "--wrap=true"], settings.clusters or "")
 
 
 def check_visible(folders: Sequence[Path], profile: Profile) -> None:
