@@ -14,15 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from augbench.bench.errors import CannotGoOnError
-from augbench.bench.files import atomic_write
-from augbench.results.records.outcome_columns import OUTCOMES, outcome_columns, read_outcome_columns
+from augbench.bench.files import atomic_write, parse_json
+from augbench.results.records.outcome_columns import (
+    OUTCOMES,
+    checksum,
+    outcome_columns,
+    plain_rows,
+    read_outcome_rows,
+)
 from augbench.results.records.outcomes import Outcomes
 from augbench.results.records.record import Record
 
-FORMAT = 1
+FORMAT = 2
 """To be raised whenever the columns change, or what is made of the same predictions does."""
 METADATA = b"augbench.outcomes"
 KEY = "key"
+COLUMNS = pa.schema([(KEY, pa.string()), *OUTCOMES])
 NAME = Path("cache") / "outcomes.parquet"
 UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
 
@@ -66,7 +73,8 @@ class OutcomesCache:
         table = outcome_columns(list(self._known.values()))
         for name in table.column_names:
             keys = keys.append_column(name, table[name])
-        keys = keys.replace_schema_metadata({METADATA: json.dumps({"format": FORMAT}).encode()})
+        about = {"format": FORMAT, "sha256": checksum(plain_rows(keys, COLUMNS))}
+        keys = keys.replace_schema_metadata({METADATA: json.dumps(about).encode()})
         try:
             self.path.parent.mkdir(exist_ok=True)
             with atomic_write(self.path) as file:
@@ -79,10 +87,12 @@ class OutcomesCache:
         if self.path is None:
             return {}
         try:
-            table = pq.read_table(self.path, columns=[KEY, *OUTCOMES.names])
-            if json.loads(table.schema.metadata[METADATA])["format"] != FORMAT:
+            with pq.ParquetFile(self.path) as file:
+                table = file.read(columns=COLUMNS.names)
+            about, rows = parse_json(table.schema.metadata[METADATA], KEY), plain_rows(table, COLUMNS)
+            if about["format"] != FORMAT or about["sha256"] != checksum(rows):
                 return {}
-            return dict(zip(table[KEY].to_pylist(), read_outcome_columns(table), strict=True))
+            return dict(zip((row[KEY] for row in rows), read_outcome_rows(rows), strict=True))
         except UNREADABLE:  # not there, or damaged: then it is made anew
             return {}
 

@@ -5,7 +5,6 @@ under `record_…`, the files that the run wrote, as text, and under `prediction
 these the same frames are made as from the run folders.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -20,14 +19,16 @@ from pydantic import TypeAdapter
 
 import augbench
 from augbench.bench.errors import UserError
-from augbench.bench.files import atomic_write
+from augbench.bench.files import atomic_write, parse_json
 from augbench.bench.run_folder import RunState
 from augbench.results.records.outcome_columns import (
     OUTCOMES,
     RECORD,
     RECORDS,
+    checksum,
     outcome_columns,
-    read_outcome_columns,
+    plain_rows,
+    read_outcome_rows,
     record_columns,
 )
 from augbench.results.records.outcomes import Outcomes
@@ -57,24 +58,16 @@ def write_campaign(runs: "Runs", path: Path) -> None:
     """
     people = pa.Table.from_pandas(_for_people(runs), preserve_index=False)
     table = people
-    for part in (record_columns(runs.records), outcome_columns(runs.outcomes(runs.records))):
+    parts = {"records": record_columns(runs.records), "outcomes": outcome_columns(runs.outcomes(runs.records))}
+    for part in parts.values():
         for name in part.column_names:
             table = table.append_column(name, part[name])
     problems = [asdict(replace(one, text=_without_folders(one.text, runs.sources))) for one in runs.problems]
-    about = {"format": FORMAT, "augbench": augbench.__version__, "problems": problems}
-    about |= {"records_sha256": _sha256(table, RECORDS, problems), "predictions_sha256": _sha256(table, OUTCOMES)}
+    sums = {name: checksum(plain_rows(part, part.schema)) for name, part in parts.items()}
+    about = {"format": FORMAT, "augbench": augbench.__version__, "problems": problems, "sha256": sums}
     table = table.replace_schema_metadata({**people.schema.metadata, METADATA: json.dumps(about).encode()})
     with atomic_write(path) as file:
         pq.write_table(table, file, compression="zstd", compression_level=LEVEL, write_page_checksum=True)
-
-
-def _sha256(table: pa.Table, columns: pa.Schema, about: object = None) -> str:
-    """Make the checksum of some columns of all runs, and of what is said about them: pages of parquet may have none."""
-    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
-    for batch in table.select(columns.names).cast(columns).to_batches(max_chunksize=100):
-        for row in batch.to_pylist():
-            digest.update(repr(row).encode(errors="surrogatepass"))
-    return digest.hexdigest()
 
 
 def _without_folders(text: str, sources: Sequence[Path]) -> str:
@@ -107,7 +100,8 @@ class Campaign:
         self.path = path
         try:
             schema = pq.read_schema(path)
-            about = json.loads(schema.metadata[METADATA]) if METADATA in (schema.metadata or {}) else None
+            stored = (schema.metadata or {}).get(METADATA)
+            about = None if stored is None else parse_json(stored, "its metadata")
         except UNREADABLE as error:
             raise self._damaged(error) from None
         if about is None:
@@ -140,18 +134,20 @@ class Campaign:
             UserError: If the file is damaged.
         """
         try:
-            found = [self._stored(row, index, source) for index, row in enumerate(self._rows())]
+            found = [self._stored(row, index, source) for index, row in enumerate(self._rows(RECORDS, "records"))]
             problems = TypeAdapter(list[Problem]).validate_python(self._about["problems"])
         except UNREADABLE as error:
             raise self._damaged(error) from None
         yield from problems
         yield from found
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        table = pq.read_table(self.path, columns=RECORDS.names, partitioning=None).select(RECORDS.names).cast(RECORDS)
-        self._check("records_sha256", table, RECORDS, self._about["problems"])
-        columns = [table[name].to_pylist() for name in RECORDS.names]
-        return (dict(zip(RECORDS.names, row, strict=True)) for row in zip(*columns, strict=True))
+    def _rows(self, schema: pa.Schema, part: str) -> list[dict[str, Any]]:
+        """Read some columns and make sure that they are what was written, which earlier versions did not sum up."""
+        with pq.ParquetFile(self.path) as file:  # which takes no folder such as `seed=0` for a column
+            rows = plain_rows(file.read(columns=schema.names), schema)
+        if "sha256" in self._about and self._about["sha256"][part] != checksum(rows):
+            raise ValueError("its checksum is not that of what was written")
+        return rows
 
     def _stored(self, row: dict[str, Any], index: int, source: str) -> Stored:
         name, state = row[f"{RECORD}name"], RunState(row[f"{RECORD}state"])
@@ -171,19 +167,12 @@ class Campaign:
     @cached_property
     def _outcomes(self) -> list[Outcomes]:
         try:
-            table = pq.read_table(self.path, columns=OUTCOMES.names, partitioning=None)
-            self._check("predictions_sha256", table, OUTCOMES)
-            return list(read_outcome_columns(table))
+            return list(read_outcome_rows(self._rows(OUTCOMES, "outcomes")))
         except UNREADABLE as error:
             raise self._damaged(error) from None
 
-    def _check(self, name: str, table: pa.Table, columns: pa.Schema, about: object = None) -> None:
-        """Compare with the checksum; files of earlier versions have none."""
-        if name in self._about and self._about[name] != _sha256(table, columns, about):
-            raise ValueError("its checksum is wrong")
-
     def _damaged(self, error: BaseException) -> UserError:
         return UserError(
-            f"{self.path} is damaged or no parquet file: {str(error).splitlines()[0] if str(error) else error!r}. "
+            f"{self.path} is damaged or no parquet file: {(str(error) or repr(error)).splitlines()[0]}. "
             "Copy it again, or make it again with `augbench archive`."
         )

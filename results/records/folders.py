@@ -1,5 +1,6 @@
 """Runs in an output folder."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from augbench.results.records.problems import Problem
 from augbench.results.records.stored import Stored, read_stored
 from augbench.results.wording import few_names
 
-WRITTEN_FIRST = ("spec.json", "status.json", "metrics.jsonl", "result.json")
+WRITTEN_FIRST = {"spec.json", "status.json", "metrics.jsonl", "result.json"}
 """Files of which every run folder has one at least, whatever else it lost."""
 
 
@@ -32,7 +33,7 @@ def stored_runs(
         UserError: If the folder does not exist, holds no runs or was written under a newer protocol version.
     """
     folders = run_folders(root)
-    foreign = [folder for folder in folders if not any((folder.path / name).exists() for name in WRITTEN_FIRST)]
+    foreign = [folder for folder in folders if _is_foreign(folder.path)]
     if len(foreign) == len(folders):
         raise UserError(
             f"{root} holds folders, but none of a run: {few_names([folder.path.name for folder in foreign])}. Give the "
@@ -51,3 +52,11 @@ def stored_runs(
             if not skip_damaged:
                 raise
             yield Problem("damaged", str(error), folder.path.name)
+
+
+def _is_foreign(folder: Path) -> bool:
+    """Whether no run was ever in a folder; one that may not be listed is a run's until somebody knows better."""
+    try:
+        return WRITTEN_FIRST.isdisjoint(os.listdir(folder))  # noqa: PTH208 - names are all that is needed
+    except OSError:
+        return False

@@ -1,6 +1,7 @@
 """Runs as columns of a table of Arrow: their text files, and what became of each test image."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,15 +65,39 @@ def _row(outcomes: Outcomes) -> dict[str, Any]:
     return dict(zip(OUTCOMES.names, columns, strict=True))
 
 
-def read_outcome_columns(table: pa.Table) -> Iterator[Outcomes]:
+def plain_rows(table: pa.Table, schema: pa.Schema) -> list[dict[str, Any]]:
+    """Take some columns of a table as plain values, a dictionary for each row, in the order of the schema.
+
+    Raises:
+        KeyError: If a column is missing.
+        pyarrow.ArrowException: If a column is of another kind.
+    """
+    rows: list[dict[str, Any]] = table.select(schema.names).cast(schema).to_pylist()
+    return rows
+
+
+def checksum(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Sum up values, the same however a file stores them: parquet itself does not notice a bit that has flipped.
+
+    Returns:
+        SHA-256 as hexadecimal digits.
+    """
+    found = hashlib.sha256()
+    for row in rows:
+        for value in row.values():
+            part = value.encode() if isinstance(value, str) else ascii(value).encode()
+            found.update(b"%s %d " % (type(value).__name__.encode(), len(part)) + part)
+    return found.hexdigest()
+
+
+def read_outcome_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Outcomes]:
     """Read the outcomes of each row.
 
     Raises:
         ValueError: If a row contradicts itself.
-        KeyError: If a column is missing.
-        TypeError: If a value is missing or of another kind.
+        TypeError: If a value is missing.
     """
-    for row in table.select(OUTCOMES.names).cast(OUTCOMES).to_pylist():
+    for row in rows:
         yield _outcomes(row) if row["predictions_draws"] is not None else {}
 
 

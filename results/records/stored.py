@@ -104,6 +104,8 @@ def read_stored(folder: RunFolder, source: str = "", place: str = "") -> Stored:
         seen = glance(folder.predictions) if state is RunState.DONE else None
     except ValueError as error:
         raise _damaged_predictions(place, error) from None
+    except PermissionError as error:  # perhaps a colleague's, so nothing is to be deleted
+        raise DamagedError(f"{place} cannot be read: {error.strerror}. Let its owner permit it.") from None
     except OSError as error:
         raise DamagedError(f"{place} cannot be read: {error.strerror}. {ADVICE}") from None
     name = folder.path.name

@@ -168,14 +168,13 @@ def test_a_campaign_is_a_table_for_everyone(campaign: Path) -> None:
     assert "source" not in table, "which is a path of whoever packed it"
 
 
-def replace_column(path: Path, column: str, values: pa.Array, *, checksums: bool = False) -> None:
-    """Change a column as a program would that knows nothing of checksums, or in a file of a version without them."""
+def replace_column(path: Path, column: str, values: pa.Array) -> None:
+    """Change a column of a file as earlier versions wrote it, without checksums."""
     table = pq.read_table(path)
-    if not checksums:
-        about = json.loads(table.schema.metadata[METADATA])
-        kept = {name: value for name, value in about.items() if not name.endswith("_sha256")}
-        table = table.replace_schema_metadata({**table.schema.metadata, METADATA: json.dumps(kept).encode()})
-    pq.write_table(table.set_column(table.column_names.index(column), column, values), path)
+    about = json.loads(table.schema.metadata[METADATA])
+    del about["sha256"]
+    changed = table.set_column(table.column_names.index(column), column, values)
+    pq.write_table(changed.replace_schema_metadata({METADATA: json.dumps(about)}), path)
 
 
 def change_metadata(path: Path, content: bytes | None) -> None:
@@ -191,7 +190,7 @@ def change_metadata(path: Path, content: bytes | None) -> None:
         (b"{", "damaged"),
         (b"[]", "damaged"),
         (b'{"format": 1e400, "augbench": "1", "problems": []}', "damaged"),
-        (b"[" * 100_000, "damaged"),
+        (b'{"format": 1, "augbench": "1", "problems": ' + b"[" * 5000 + b"]" * 5000 + b"}", "damaged"),
         (b'{"format": 2, "augbench": "9.0", "problems": []}', r"written by augbench 9\.0, in a newer format"),
     ],
 )
@@ -207,48 +206,6 @@ def test_a_truncated_parquet(campaign: Path, keep: float) -> None:
     campaign.write_bytes(content[: int(keep if keep >= 1 else keep * len(content))])
     with pytest.raises(UserError, match=r"campaign\.parquet is damaged or no parquet file.*augbench archive"):
         load_runs(campaign)
-
-
-@pytest.mark.parametrize("column", ["record_result", "record_state", "predictions_bin_confidence"])
-def test_a_changed_value_in_a_parquet_is_noticed(campaign: Path, column: str) -> None:
-    values = pq.read_table(campaign)[column]
-    replace_column(campaign, column, values, checksums=True)
-    assert len(load_runs(campaign).reliability)
-    one_changed = [values[0].as_py(), values[0].as_py()]
-    if column == "record_state":
-        one_changed = ["done", "killed"]
-    if column == "predictions_bin_confidence":
-        one_changed[1] = [[0.25 if value == value else value for value in bins] for bins in one_changed[1]]
-    replace_column(campaign, column, pa.array(one_changed, values.type), checksums=True)
-    with pytest.raises(UserError, match="its checksum is wrong"):
-        _ = load_runs(campaign).reliability
-
-
-@pytest.mark.parametrize("ending", [".tar.gz", ".parquet"])
-def test_no_bit_of_a_packed_file_can_change_a_number_unnoticed(
-    tmp_path: Path, write_run: WriteRun, ending: str
-) -> None:
-    write_run("none", root=tmp_path / "out")
-    path = tmp_path / f"a{ending}"
-    pack([tmp_path / "out"], path)
-
-    def numbers() -> tuple[str, str, str]:
-        runs = load_runs(path)
-        return runs.runs.drop(columns="source").to_json(), runs.scores.to_json(), runs.reliability.to_json()
-
-    sound, right, refused = path.read_bytes(), numbers(), 0
-    for place in range(5, len(sound), max(1, len(sound) // 150)):
-        damaged = bytearray(sound)
-        damaged[place] ^= 1 << place % 8
-        path.write_bytes(damaged)
-        try:
-            assert numbers() == right, f"byte {place}"
-        except UserError:
-            refused += 1
-    assert refused > 25
-    path.write_bytes(sound[:-4])
-    with pytest.raises(UserError):
-        numbers()
 
 
 @pytest.mark.parametrize("column", ["record_spec", "record_result", "predictions_right"])
