@@ -14,8 +14,8 @@ from augbench.bench.files import parse_json
 from augbench.bench.run_folder import DamagedError
 from augbench.bench.spec import RunSpec
 from augbench.bench.tuning.cost import TuningCost
+from augbench.results.records.contents import Epoch, Result
 from augbench.results.records.problems import Problem
-from augbench.results.records.record import Epoch, Result
 from augbench.results.records.stored import ADVICE, TEXTS, Stored
 
 Json = Mapping[str, Any]

@@ -3,26 +3,19 @@
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    NonNegativeInt,
-    PositiveInt,
-    TypeAdapter,
-    ValidationError,
-    field_validator,
-)
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from augbench.bench.causes import Cause
+from augbench.bench.errors import shortened
 from augbench.bench.plain_text import safe, safe_json
 from augbench.bench.run_folder import DamagedError, RunState
 from augbench.bench.run_states import recorded
 from augbench.bench.spec import RunSpec, canonical_json
 from augbench.bench.tuning.cost import TuningCost
+from augbench.results.records.contents import Attempt, Environment, Epoch, Probe, Result, StoredTuning
 from augbench.results.records.labels import same_run_key
 from augbench.results.records.outcomes import Outcomes, read_outcomes
 from augbench.results.records.stored import ADVICE, Stored
@@ -31,172 +24,6 @@ from augbench.results.records.stored import ADVICE, Stored
 _SPEC = re.compile(
     rb'\{\s*"identity":\s*"([0-9a-f]{64})",\s*"spec":\s*(\{.*)"seed":\s*(\d{1,18})\s*\}\s*\}\s*', re.DOTALL
 )
-
-
-class _Stored(BaseModel):
-    """Base of what is read from a file: fields that a later release added are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
-
-
-Share = Annotated[float, Field(ge=0, le=1)]
-Amount = Annotated[float, Field(ge=0)]
-HIGHEST = {"accuracy": 1.0, "brier": 2.0, "ece": 1.0, "ece_equal_mass": 1.0}
-"""Largest possible values of metrics; all metrics are at least 0."""
-
-
-class Summary(_Stored):
-    """One metric of one run: mean over the repeats and their standard deviation, None for a single repeat."""
-
-    mean: Amount
-    sd: Amount | None = None
-
-
-def _possible(metrics: dict[str, Summary]) -> dict[str, Summary]:
-    """Refuse what no evaluation can have given; a little more than the highest value may come of rounding."""
-    for name, highest in HIGHEST.items():
-        if name in metrics and metrics[name].mean > highest + 1e-6:
-            raise ValueError(f"{name} cannot be more than {highest:g}")
-    return metrics
-
-
-class Probe(_Stored):
-    """Accuracy in [0, 1] on the test images turned by each angle, in degrees; both (A,).
-
-    Attributes:
-        pixels: Side of the images when they were turned; None of versions that turned them last, shrunk or not.
-    """
-
-    degrees: tuple[float, ...]
-    accuracy: tuple[Share, ...]
-    pixels: PositiveInt | None = None
-
-
-class Code(_Stored):
-    """Git commit of the code that ran, and whether files differed from it; None outside a git checkout."""
-
-    commit: str | None = None
-    dirty: bool | None = None
-
-    @property
-    def label(self) -> str:
-        """The first digits of the commit and whether there were changes; empty where nothing is known."""
-        return f"{(self.commit or '')[:10]}{' with changes' if self.dirty else ''}"
-
-
-class Planted(_Stored):
-    """Name of the law that was planted in the data set, and the coordinates (see `bench/law.py`) that it changes."""
-
-    law: str
-    coordinates: tuple[str, ...]
-
-
-class Result(_Stored):
-    """Content of `result.json`.
-
-    Attributes:
-        identity: Identity of the run that it belongs to.
-        metrics: By number of test-time draws, by metric.
-        rotation_probe: Accuracy by angle; empty where the protocol asks for no angles.
-        learned: Learned numbers at the end, in the units of `Method.learned`.
-        learned_at_start: The same before the first step; empty where they are searched for or that is not known.
-        seconds: By name of device, wall-clock seconds of each phase.
-        image_passes: Images through a network in each phase, forwards.
-        epochs: Epochs of the training phase; None of versions that trained every method for those of the budget.
-        code: Git commit of the code and whether files differed from it, None where that is not known.
-        train_images: Number of training images.
-        test_images: Number of test images.
-        planted: What was planted in the data set, None where that is not known.
-        recovery: Distance of the learned law from the planted one by coordinate; empty where there is nothing to
-            compare.
-    """
-
-    identity: str
-    metrics: dict[NonNegativeInt, Annotated[dict[str, Summary], AfterValidator(_possible)]]
-    rotation_probe: Probe
-    learned: dict[str, float]
-    learned_at_start: dict[str, float] = {}
-    seconds: dict[str, dict[str, Amount]]
-    image_passes: dict[str, NonNegativeInt]
-    epochs: PositiveInt | None = None
-    code: Code = Code()
-    train_images: PositiveInt
-    test_images: PositiveInt
-    planted: Planted | None = None
-    recovery: dict[str, Amount] = {}
-
-    @field_validator("metrics")
-    @classmethod
-    def _without_draws(cls, metrics: dict[int, dict[str, Summary]]) -> dict[int, dict[str, Summary]]:
-        if "accuracy" not in metrics.get(0, {}):
-            raise ValueError("there is no accuracy without test-time draws")
-        return metrics
-
-
-class Plugin(_Stored):
-    """A file with code of the user's that was loaded, and its checksum."""
-
-    path: str = ""
-    sha256: str = ""
-
-
-class Attempt(_Stored):
-    """The surroundings of one attempt at a run; whatever is not known is None or empty.
-
-    Attributes:
-        attempt: Its number, from 1.
-        augbench: Version of augbench.
-        code: Git commit of the code and whether files differed from it.
-        command: What a person gave.
-        python: Version of Python.
-        platform: Operating system and machine.
-        host: Name of the machine.
-        packages: Versions of libraries by name.
-        plugins: Files with code of the user's.
-        plugin_packages: Installed packages with methods or data sets, with their versions.
-        device: Name of the model of the device.
-        device_uuid: Identifies a GPU; None on a CPU.
-        threads: CPU threads.
-        cores: CPU cores that the process could use.
-        workers: Runs at the same time on the machine.
-    """
-
-    attempt: int | None = None
-    augbench: str | None = None
-    code: Code = Code()
-    command: str | None = None
-    python: str | None = None
-    platform: str | None = None
-    host: str | None = None
-    packages: dict[str, str | None] = {}
-    plugins: tuple[Plugin, ...] = ()
-    plugin_packages: tuple[str, ...] = ()
-    device: str | None = None
-    device_uuid: str | None = None
-    threads: int | None = None
-    cores: int | None = None
-    workers: int | None = None
-
-
-class Environment(_Stored):
-    """Content of `environment.json`."""
-
-    attempts: tuple[Attempt, ...]
-
-
-class StoredTuning(TuningCost):
-    """Content of `tuning.json` in a run folder."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class Epoch(_Stored):
-    """One line of `metrics.jsonl`: training loss, training accuracy in [0, 1] and learned numbers; counts from 1."""
-
-    epoch: int
-    loss: float
-    accuracy: float
-    learned: dict[str, float] = {}
 
 
 @dataclass(frozen=True)
@@ -312,6 +139,8 @@ class Record:
             raise _wrong(self.stored, "metrics.jsonl", error) from None
 
 
+MOST_TOLD = 3  # of the fields that are wrong
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -361,11 +190,25 @@ def _parsed(model: type[M], stored: Stored, name: str, text: bytes) -> M:
 
 
 def _wrong(stored: Stored, name: str, error: ValidationError) -> DamagedError:
-    problems = error.errors()
+    problems = error.errors(include_url=False)
     if any(problem["type"] == "json_invalid" for problem in problems):
         return DamagedError(f"{name} in {stored.place} is truncated or foreign. {ADVICE}")
-    places = ", ".join(sorted({".".join(str(part) for part in problem["loc"]) for problem in problems}))
-    return DamagedError(f"{stored.place} holds a {name} with missing or wrong fields: {places or 'all'}. {ADVICE}")
+    told = "; ".join(_in_words(problem, name) for problem in problems[:MOST_TOLD])
+    more = f"; and {len(problems) - MOST_TOLD} more" if len(problems) > MOST_TOLD else ""
+    return DamagedError(f"{stored.place} holds a {name} with missing or wrong fields: {told}{more}. {ADVICE}")
+
+
+def _in_words(problem: ErrorDetails, name: str) -> str:
+    """Say which field is wrong, what stands there and what may; entries and lines are counted from 1."""
+    parts = [str(part + 1) if isinstance(part, int) else part for part in problem["loc"]]
+    line = [f"line {parts.pop(0)}"] if parts and name.endswith(".jsonl") else []
+    where = ", ".join([*line, *[".".join(parts)] * bool(parts)]) or "all"
+    reason = problem["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    if problem["type"] == "missing":
+        return f"{where} is missing"
+    value = problem["input"]
+    shown = f"{shortened(repr(value))}, " if isinstance(value, int | float | str) else ""
+    return f"{where} ({shown}{reason[:1].lower()}{reason[1:]})"
 
 
 def _check_completeness(stored: Stored, spec: RunSpec, result: Result | None) -> None:

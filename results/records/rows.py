@@ -11,9 +11,10 @@ from augbench.bench.clock import PHASES
 from augbench.bench.law import recovery_error
 from augbench.bench.spec import RunSpec, settings_in_words
 from augbench.bench.tuning.cost import TuningCost
+from augbench.results.records.contents import Result
 from augbench.results.records.labels import RunLabels
 from augbench.results.records.outcomes import Outcomes
-from augbench.results.records.record import Record, Result
+from augbench.results.records.record import Record
 
 KEYS = ("folder", "comparison", "label", "method", "seed")
 """Columns that every frame has: they say which run a row belongs to."""

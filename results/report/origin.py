@@ -8,7 +8,7 @@ import pandas as pd
 from augbench.bench.errors import to_paste
 from augbench.bench.run_folder import RunState
 from augbench.results.frame import Runs
-from augbench.results.records.record import Code
+from augbench.results.records.contents import Code
 from augbench.results.report.grid import Grid, plain_grid
 
 _ENVIRONMENT = (

@@ -12,7 +12,7 @@ import pandas as pd
 from augbench.bench.protocol import Budget
 from augbench.results.frame import Runs
 from augbench.results.published import load_published
-from augbench.results.records.record import Result
+from augbench.results.records.contents import Result
 from augbench.results.tables.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.tables.comparison import device_of, row_of, with_draws
 from augbench.results.tables.definitions import accuracy_definition, calibration_definition

@@ -21,7 +21,8 @@ from augbench.bench.spec import RunSpec, dataset_component
 from augbench.bench.stopping import StopSignal
 from augbench.bench.training import Trainer, new_trainer
 from augbench.bench.worker import execute, load_dataset
-from augbench.results.records.record import Planted, RecordReader
+from augbench.results.records.contents import Planted
+from augbench.results.records.record import RecordReader
 from augbench.results.records.stored import read_stored
 
 pytestmark = pytest.mark.usefixtures("few_digits")

@@ -202,6 +202,13 @@ def test_a_status_that_is_none_says_nothing(tmp_path: Path, write_run: WriteRun,
         ({"seconds": {"cpu": {"training": -5}}}, "seconds.cpu.training"),
         ({"image_passes": {"training": -5}}, "image_passes.training"),
         ({"test_images": 0}, "test_images"),
+        ({"metrics": {"0": {"accuracy": {"mean": 7.5}, "nll": {"mean": "x"}}}}, "metrics.0.nll.mean .'x', should be"),
+        ({"rotation_probe": {"degrees": [0, 90], "accuracy": [0.5]}}, "rotation_probe .there are 2 angles and 1 acc"),
+        ({"rotation_probe": {"degrees": [1e308], "accuracy": [0.5]}}, "rotation_probe.degrees.1 .1e.308, should be"),
+        ({"rotation_probe": {"degrees": [0], "accuracy": [float("nan")]}}, "rotation_probe.accuracy.1 .nan, should"),
+        ({"image_passes": {"training": 10**400}}, "image_passes.training .1000"),
+        ({"learned": {"rotation": -1e308}}, "learned.rotation .-1e.308, should"),
+        ({"train_images": None}, "train_images .should be"),
     ],
 )
 def test_what_no_run_can_have_given_is_damage(
