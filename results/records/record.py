@@ -112,9 +112,10 @@ class Record:
         if self.stored.folder is None:
             return {}
         try:
-            return read_outcomes(self.stored.folder.predictions, self.spec.protocol.calibration_bins)
+            found = read_outcomes(self.stored.folder.predictions, self.spec.protocol.calibration_bins)
         except ValueError as error:
             raise self.stored.damaged_predictions(error) from None
+        return self._agreeing(found, self.result)
 
     def _checked(self, outcomes: Outcomes, result: Result) -> Outcomes:
         """Check what was stored in place of predictions, as the predictions of a folder are checked."""
@@ -123,6 +124,20 @@ class Record:
         images = {drawn.images for drawn in outcomes.values()}
         if images != {result.test_images}:
             raise self.stored.damaged_predictions(_other_images(max(images - {result.test_images}), result))
+        return self._agreeing(outcomes, result)
+
+    def _agreeing(self, outcomes: Outcomes, result: Result) -> Outcomes:
+        """Check that a result is that of its predictions; a calibration error is one number only without repeats."""
+        for draws, drawn in outcomes.items():
+            found = {"accuracy": float(drawn.right.mean())}
+            found |= {"ece": drawn.bins.calibration_error} if drawn.repeats == 1 else {}
+            recorded_metrics = result.metrics.get(draws, {})
+            for name, value in found.items():
+                if name in recorded_metrics and abs(recorded_metrics[name].mean - value) > AGREEMENT:
+                    raise self.stored.damaged_predictions(
+                        f"with {draws} test-time draws they give the {name} {value:.4f}, and result.json says "
+                        f"{recorded_metrics[name].mean:.4f}; one of the two files is of another run or changed"
+                    )
         return outcomes
 
     @cached_property
@@ -139,6 +154,8 @@ class Record:
             raise _wrong(self.stored, "metrics.jsonl", error) from None
 
 
+AGREEMENT = 1e-6
+"""Largest difference between a metric in `result.json` and the same of the predictions."""
 MOST_TOLD = 3  # of the fields that are wrong
 
 M = TypeVar("M", bound=BaseModel)

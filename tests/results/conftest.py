@@ -1,7 +1,8 @@
 """Run folders made by hand, with numbers that can be checked in the head."""
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +18,7 @@ from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import Component, RunSpec
 from augbench.bench.stopping import StopSignal
 from augbench.bench.worker import execute
+from augbench.results.records import record
 
 WriteRun = Callable[..., RunFolder]
 MakeSpec = Callable[..., RunSpec]
@@ -166,6 +168,14 @@ def _metrics(accuracy: float) -> dict[str, dict[str, Any]]:
 def any_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let records have any names, on whose being harmless no format may rely."""
     monkeypatch.setattr(run_folder, "NAME_PATTERN", re.compile(".*", re.DOTALL))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def results_of_other_predictions() -> Iterator[None]:
+    """Let runs made by hand have results that are not those of their few images; one test takes this back."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record, "AGREEMENT", math.inf)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from augbench.bench.run_folder import DamagedError, RunFolder
 from augbench.results.frame import load_runs
+from augbench.results.records import record
+from augbench.results.records.packing import pack
 from augbench.results.tables import all_tables
 
 WriteRun = Callable[..., RunFolder]
@@ -78,3 +80,25 @@ def places(content: Any) -> Iterator[tuple[Any, Any]]:
         yield content, key
         if isinstance(value, dict | list):
             yield from places(value)
+
+
+AGREEING = {"labels": (0, 1, 1, 0), "probabilities": ((0.9, 0.1), (0.1, 0.9), (0.9, 0.1), (0.9, 0.1)), "accuracy": 0.75}
+"""Three of four images are right, and each bin of confidence but one is empty: an error of |0.75 - 0.9|."""
+
+
+def test_a_result_of_other_predictions_is_damaged(
+    tmp_path: Path, write_run: WriteRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "AGREEMENT", 1e-6)
+    sound, other = (write_run("none", root=tmp_path / "out", seed=seed, **AGREEING) for seed in (0, 1))
+    for folder, ece in ((sound, 0.15), (other, 0.15)):
+        result = json.loads((folder.path / "result.json").read_text())
+        result["metrics"]["0"]["ece"]["mean"] = ece
+        (folder.path / "result.json").write_text(json.dumps(result))
+    assert len(load_runs(tmp_path / "out", skip_damaged=True).runs) == 2
+    (other.path / "result.json").write_text((other.path / "result.json").read_text().replace("0.75", "0.85"))
+    runs = load_runs(tmp_path / "out", skip_damaged=True)
+    assert runs.runs["seed"].tolist() == [0]
+    assert "give the accuracy 0.7500, and result.json says 0.8500" in runs.damaged[0]
+    with pytest.raises(DamagedError, match=rf"predictions\.npz in .*{other.path.name} is damaged: .*of another run"):
+        pack([tmp_path / "out"], tmp_path / "a.parquet")
