@@ -23,13 +23,13 @@ class DivergedError(UserError):
     """Training produced a loss that is not a finite number."""
 
 
-def one_of(kind: str, given: str, valid: Iterable[str]) -> str:
-    """Say that `given` is no known `kind`, which ones are, and which one was probably meant."""
+def one_of(kind: str, given: str, valid: Iterable[str], shown: str = "") -> str:
+    """Say that `given`, or `shown` in its place, is no known `kind`, which ones are, and which one may be meant."""
     choices = sorted(valid)
     close = get_close_matches(given, choices, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
     valid_ones = f"Valid choices: {', '.join(choices)}." if choices else "There are none to choose from."
-    return f"There is no {kind} {shortened(given)!r}.{guess} {valid_ones}"
+    return f"There is no {kind} {shortened(shown or given)!r}.{guess} {valid_ones}"
 
 
 def check_known(kind: str, given: Iterable[str], valid: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ from augbench.bench.spec import validated
 from augbench.bench.toml_files import built_in_texts, find_text, parse_toml
 
 TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)")
+DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 PROFILE_VARIABLE = "AUGBENCH_PROFILE"
 OWN_OPTIONS = ("array", "error", "job-name", "open-mode", "output", "signal", "wait")  # of sbatch
 
@@ -32,6 +33,12 @@ def _left_to_the_launcher(options: dict[str, str | int | bool]) -> dict[str, str
         if name.replace("_", "-") in OWN_OPTIONS:
             raise ValueError(f"{name} cannot be given: the launcher needs it to find jobs, runs and logs again")
     return options
+
+
+def _known_device(name: str) -> str:
+    if not DEVICE.fullmatch(name):
+        raise ValueError("must be auto, cpu, cuda or, for one of several GPUs, cuda:N with N from 0")
+    return name
 
 
 class _Strict(BaseModel):
@@ -84,7 +91,7 @@ class LocalSettings(_Strict):
     """
 
     workers: int | None = Field(None, ge=1, le=4096)
-    device: str = "auto"
+    device: Annotated[str, AfterValidator(_known_device)] = "auto"
 
 
 class SlurmSettings(_Strict):
@@ -197,4 +204,4 @@ def parse_profile(text: str, where: str) -> Profile:
     Raises:
         UserError: If it is no TOML, or a key or value is wrong.
     """
-    return validated(Profile, parse_toml(text, where, "augbench list profiles example"), where)
+    return validated(Profile, parse_toml(text, where, "augbench list profiles example"), where, text)

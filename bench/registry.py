@@ -17,13 +17,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from augbench.bench.errors import UserError, one_of
+from augbench.bench.errors import UserError, one_of, shortened
 from augbench.bench.foreign import FOREIGN_ERRORS, in_words, prints_apart
 from augbench.bench.plugins import KINDS, NOTHING_REGISTERED, load_plugin, marked_classes, package_of
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 
+LONGEST_NAME = 64  # characters; with those of a data set and a network it becomes part of a folder's name
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9+-]*")
 OURS = "augbench"
 IN_A_FILE_OF_YOUR_OWN = "If it is in a file of your own, name that before the command: `augbench --plugin FILE …`."
@@ -36,12 +37,16 @@ def register(name: str) -> Callable[[C], C]:
         name: Lower-case letters, digits, `+` and `-`; it becomes part of folder names and table rows.
 
     Raises:
-        ValueError: If the name has other characters.
+        ValueError: If the name has other characters, or too many.
         TypeError: If no name is given, or what is marked is no class of a kind that has a catalogue.
     """
     if not isinstance(name, str):
         given = getattr(name, "__name__", repr(name))
         raise TypeError(f'@register needs a name: write @register("a-name") above the class, here above {given}.')
+    if len(name) > LONGEST_NAME:
+        raise ValueError(
+            f"{shortened(repr(name))} has {len(name)} characters, and names of folders have room for {LONGEST_NAME}."
+        )
     if not NAME_PATTERN.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a table row: use lower-case letters, digits, '+' and '-'.")
 

@@ -334,6 +334,8 @@ def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> R
     """
     try:
         read = content()
+        if not isinstance(read["spec"]["protocol_version"], int):
+            raise ValueError("its protocol version is no whole number")
         if read["spec"]["protocol_version"] > PROTOCOL_VERSION:
             raise DamagedError(_newer(place, read["spec"]["protocol_version"]))
         spec = RunSpec.model_validate(read["spec"])

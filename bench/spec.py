@@ -15,6 +15,7 @@ from augbench.bench.catalogues import dataset_and_options, datasets, methods, ne
 from augbench.bench.errors import UserError, one_of
 from augbench.bench.plain_text import safe
 from augbench.bench.protocol import PROTOCOL_VERSION, Budget, Protocol
+from augbench.bench.toml_files import line_of
 
 Settings = dict[str, JsonValue]
 LONGEST_SETTING = 40  # characters
@@ -202,8 +203,14 @@ def _differs_from_default(model: type[BaseModel], key: str, value: JsonValue) ->
 M = TypeVar("M", bound=BaseModel)
 
 
-def validated(model: type[M], values: object, where: str) -> M:
+def validated(model: type[M], values: object, where: str, text: str = "") -> M:
     """Check values from outside against a model.
+
+    Args:
+        model: The model.
+        values: The values.
+        where: Where they stand.
+        text: The TOML that they were read from, in which wrong ones are shown by their line.
 
     Raises:
         UserError: One paragraph that names every wrong key or value, where it stands and what is valid.
@@ -211,7 +218,7 @@ def validated(model: type[M], values: object, where: str) -> M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError(f"Wrong settings for {where}: " + " ".join(_explain(model, error))) from None
+        raise UserError(f"Wrong settings for {where}: " + " ".join(_explain(model, error, text))) from None
     except UserError as error:  # of a validator that has a paragraph of its own
         raise UserError(f"Wrong settings for {where}: {error}") from None
 
@@ -224,7 +231,7 @@ IN_TERMS_OF_TOML = {
 }
 
 
-def _explain(model: type[BaseModel], error: ValidationError) -> list[str]:
+def _explain(model: type[BaseModel], error: ValidationError, text: str) -> list[str]:
     sentences = []
     problems = error.errors()
     places = [problem["loc"] for problem in problems]
@@ -232,17 +239,24 @@ def _explain(model: type[BaseModel], error: ValidationError) -> list[str]:
         place = problem["loc"]
         if any(len(other) > len(place) and other[: len(place)] == place for other in places):
             continue  # a mistake further inside, which has a sentence of its own, is why this one is reported
-        key = ".".join(str(part) for part in place)
+        key = _in_words(place)
+        line = f"line {number}: " if text and place and (number := line_of(text, place)) is not None else ""
         if problem["type"] == "extra_forbidden":
-            sentences.append(one_of("key", key, _fields_beside(model, place)))
+            sentences.append(line + one_of("key", str(place[-1]), _fields_beside(model, place), key))
         elif problem["type"] == "missing":
-            sentences.append(f"{key!r} is missing.")
+            sentences.append(f"{line}{key!r} is missing.")
         else:
             message = IN_TERMS_OF_TOML.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
             quoted = " (given: " in message  # by a model of its own, further inside
             given = f" (given: {shorten(repr(problem['input']), 60)})" if key and not quoted else ""
-            sentences.append(f"{key or 'settings'}: {message}{given}.")
+            sentences.append(f"{line}{key or 'settings'}: {message}{given}.")
     return sentences
+
+
+def _in_words(place: tuple[int | str, ...]) -> str:
+    """Name a place in a file as people count: `comparisons[1].methods[2].name` for the second method of the first."""
+    words = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in place)
+    return words.removeprefix(".")
 
 
 def _fields_beside(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:

@@ -1,6 +1,7 @@
 """A suite: which methods, data sets, networks, budgets and seeds are compared. Read from TOML."""
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from importlib import resources
 from typing import Annotated, Any, Literal
@@ -131,6 +132,14 @@ class Suite(_Strict):
                 raise ValueError(f"{name!r} includes suites itself; name those")
         return names
 
+    @field_validator("seeds")
+    @classmethod
+    def _different_seeds(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        twice = [seed for seed, count in Counter(seeds).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} is there {seeds.count(twice[0])} times, and a run with a seed is made once")
+        return seeds
+
     @model_validator(mode="after")
     def _something_to_run(self) -> "Suite":
         if not self.comparisons and not self.includes:
@@ -223,4 +232,4 @@ def parse_suite(text: str, where: str) -> Suite:
     Raises:
         UserError: If it is no TOML, or a key or value is wrong.
     """
-    return validated(Suite, parse_toml(text, where, "augbench list suites demo"), where)
+    return validated(Suite, parse_toml(text, where, "augbench list suites demo"), where, text)

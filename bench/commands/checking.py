@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device
 from augbench.bench.commands.screen import waiting
 from augbench.bench.errors import UserError
@@ -82,8 +83,9 @@ def _check(name: str, order: Mapping[str, Any], limit: float, *, as_json: bool) 
         UserError: If it did one of these, or the order is a mistake of the user.
         typer.Exit: With status 1 if a check failed.
     """
-    from augbench.bench.apart import run_apart
-    from augbench.bench.conformance.outcome import Report
+    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
+        from augbench.bench.apart import run_apart
+        from augbench.bench.conformance.outcome import Report
 
     console = Console()
     with waiting(f"Checking {name} …"):

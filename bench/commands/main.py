@@ -3,6 +3,7 @@
 import functools
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,12 +20,13 @@ from typer.models import ArgumentInfo, OptionInfo
 import augbench
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.streams import OutputError, silence
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, shortened
 from augbench.bench.plain_text import safe
 from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
 from augbench.bench.user_input import user_path
 
 PLUGIN = "--plugin"
+HELP = {"help_option_names": ["-h", "--help"]}
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,28 @@ COMMANDS = {
 """Every command, groups of commands last; `--help` shows them in this order, and imports none of their modules."""
 
 
+class _OptionsOnce(TyperCommand):
+    """A command of which no option that has one value may be given twice: the last one would win without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        given = Counter(one.opts[0] for one in order if _has_one_value(one))
+        if twice := [name for name, count in given.items() if count > 1]:
+            raise UserError(f"{twice[0]} is given {given[twice[0]]} times, and one value is all that it can have.")
+        return super().parse_args(ctx, args)
+
+
+def _has_one_value(parameter: Any) -> bool:
+    return parameter.param_type_name == "option" and not (parameter.multiple or parameter.is_flag or parameter.count)
+
+
 class _ImportedWhenCalled(TyperGroup):
     """A group that imports the module of a command when that is called, since some modules take long."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for name, place in COMMANDS.items():
-            self.add_command(TyperCommand(name, help=place.help))
+            self.add_command(TyperCommand(name, help=place.help, context_settings=HELP))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
@@ -137,14 +154,14 @@ def load_command(name: str) -> Any:
     place = COMMANDS[name]
     with ended_by_ctrl_c():
         found = getattr(import_module(f"augbench.bench.commands.{place.module}"), place.attribute)
-    holder = typer.Typer()
+    holder = typer.Typer(context_settings=HELP)
     if isinstance(found, typer.Typer):
-        group = typer.Typer(help=found.info.help, no_args_is_help=True)
+        group = typer.Typer(help=found.info.help, no_args_is_help=True, context_settings=HELP)
         for command in found.registered_commands:
-            group.command(command.name)(_taking_paths(command.callback))
+            group.command(command.name, cls=_OptionsOnce, context_settings=HELP)(_taking_paths(command.callback))
         holder.add_typer(group, name=name)
     else:
-        holder.command(name)(_taking_paths(found))
+        holder.command(name, cls=_OptionsOnce, context_settings=HELP)(_taking_paths(found))
     return get_group(holder).commands[name]
 
 
@@ -183,7 +200,7 @@ app = typer.Typer(
     cls=_ImportedWhenCalled,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    context_settings=HELP,
 )
 
 
@@ -222,6 +239,18 @@ def main() -> None:
     except (UserError, OutputError) as error:
         _print_error(error)
         sys.exit(2)
+    except (ImportError, MemoryError) as error:
+        _print_error(_not_loaded(error))
+        sys.exit(2)
+
+
+def _not_loaded(error: Exception) -> UserError:
+    """Say why a library could not be loaded, most often for lack of memory."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return UserError(
+        f"A library that this needs could not be loaded: {shortened(said)}. Where memory is limited (`ulimit -v` "
+        "shows), allow some gigabytes; else install augbench again, with what it needs."
+    )
 
 
 def _print_error(error: Exception) -> None:

@@ -14,6 +14,7 @@ from augbench.bench.profile import PROFILE_VARIABLE, Profile, load_profile
 from augbench.bench.user_input import user_path
 
 MOST_DEFAULT_WORKERS = 4
+MOST_WORKERS = 4096  # as in profiles
 MEMORY_OF_A_WORKER = 0.9e9  # bytes, most of it torch itself, the launcher's share included
 
 Workers = Annotated[
@@ -45,7 +46,9 @@ AllowChangedCode = Annotated[
 Data = Annotated[
     Path, typer.Option(envvar="AUGBENCH_DATA", help="Folder of data sets that do not come with the package.")
 ]
-SuiteName = Annotated[str, typer.Argument(help="Name of a built-in suite or path of a .toml file.")]
+SuiteName = Annotated[
+    str, typer.Argument(help="Name of a built-in suite, path of a .toml file, or - for standard input.")
+]
 BudgetLevel = Annotated[
     str | None,
     typer.Option(
@@ -102,8 +105,8 @@ def placement(profile: Profile, workers: int | None, device: str | None, data: P
         return Placement(device or "auto", 1, threads, data_folder(data))
     workers = workers if workers is not None else profile.local.workers
     device = device or profile.local.device
-    if workers is not None and workers < 1:
-        raise UserError(f"--workers must be at least 1, not {workers}.")
+    if workers is not None and not 1 <= workers <= MOST_WORKERS:
+        raise UserError(f"--workers must be at least 1 and at most {MOST_WORKERS}, not {workers}.")
     devices = available_devices(device)
     most = usable_cores() // threads if devices == ["cpu"] else len(devices)
     count = workers or max(1, min(most, MOST_DEFAULT_WORKERS, _fitting_memory()))

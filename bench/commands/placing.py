@@ -167,7 +167,8 @@ def confirm(runs: Sequence[PlannedRun], order: Order, hint: str = ESTIMATES) -> 
     cost = cost_to_confirm(runs, order.out, order.profile, describe_device(choose_device("auto")))
     if cost.known <= limits.hours and cost.unknown <= limits.runs:
         return
-    words = f"{runs_in_words(len(runs))} are to be placed: about {cost.known:.1f} device hours"
+    be = "is" if len(runs) == 1 else "are"
+    words = f"{runs_in_words(len(runs))} {be} to be placed: about {cost.known:.1f} device hours"
     words += f", and {cost.unknown} of unknown cost" if cost.unknown else ""
     if not sys.stdin.isatty():
         raise UserError(

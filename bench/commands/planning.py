@@ -42,8 +42,10 @@ def plan(
         from augbench.bench.commands.placing import raise_left_out, tell_of_changed_plugins, tell_of_damage
         from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
         from augbench.bench.estimates import groups_of, longest_jobs
+        from augbench.bench.launchers.launcher import launchers
 
     chosen = load_profile(profile)
+    launchers().get(chosen.launcher)  # as `run` would ask for it
     here = choose_device(device)
     planned = make_plan(load_suite(suite).at_level(level_named(budget)), out)
     tell_of_damage(planned)

@@ -1,5 +1,6 @@
 """`augbench tables` and `augbench figures`: from runs alone."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,7 @@ def tables(
     published_files: PublishedFiles = None,
     skip_damaged: SkipDamaged = False,
     no_cache: NoCache = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every number as it was computed.")] = False,
 ) -> None:
     """Write every table that there is something for, as Markdown, LaTeX, CSV and HTML; or show some here."""
     with ended_by_ctrl_c():
@@ -67,16 +69,28 @@ def tables(
 
     check_known("format", formats or (), FORMATS)
     check_known("table", names or (), NAMES)
+    if as_json and (out is not None or formats):
+        raise UserError("--json prints tables as JSON, and --out and --format write files. Give one or the other.")
     runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
     files = published_files or ()
     made = names or (["comparison"] if out is None else NAMES)
-    if out is None:
+    if as_json:
+        _print_json(runs, made, files)
+    elif out is None:
         show_tables(runs, made, files)
     else:
         chosen: dict[str, Any] = {"formats": tuple(formats)} if formats else {}
         _report(write_tables(runs, out, names=names or (), published=published, published_files=files, **chosen))
     if files and not (published and "published" in made):
         typer.echo("Note: published numbers stand in the table `published`, which was not made.", err=True)
+
+
+def _print_json(runs: "Runs", names: Sequence[str], published_files: Sequence[Path]) -> None:
+    from augbench.results.tables import all_tables
+    from augbench.results.tables.formats.json_text import to_plain
+
+    found = all_tables(runs, names=names, published_files=published_files)
+    typer.echo(json.dumps(to_plain(found), indent=1, allow_nan=False))
 
 
 def show_tables(runs: "Runs", names: Sequence[str], published_files: Sequence[Path] = ()) -> None:

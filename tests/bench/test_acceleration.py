@@ -131,9 +131,9 @@ def test_a_suite_declares_them_beside_a_level_or_in_its_budget(text: str) -> Non
     ("text", "words"),
     [
         (OF_ITS_OWN, ["`acceleration` belongs into [comparisons.budget]"]),
-        (LEVELLED.replace("bfloat16", "float16"), ["comparisons.0.acceleration.precision", "'float32' or 'bfloat16'"]),
-        (LEVELLED.replace("compiled", "compile"), ["'comparisons.0.acceleration.compile'", "fused_optimizer"]),
-        (LEVELLED.replace("true", "1"), ["comparisons.0.acceleration.compiled", "valid boolean"]),
+        (LEVELLED.replace("bfloat16", "float16"), ["comparisons[1].acceleration.precision", "'float32' or 'bfloat16'"]),
+        (LEVELLED.replace("compiled", "compile"), ["'comparisons[1].acceleration.compile'", "fused_optimizer"]),
+        (LEVELLED.replace("true", "1"), ["comparisons[1].acceleration.compiled", "valid boolean"]),
     ],
 )
 def test_mistakes_are_explained(text: str, words: list[str]) -> None:

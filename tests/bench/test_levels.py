@@ -189,7 +189,7 @@ def test_a_suite_s_own_settings_are_scaled_too() -> None:
     [
         ('level = "paper"', "", ['needs either a table [comparisons.budget] or `level = "paper"`']),
         ('level = "paper"', 'level = "paper"\nbudget = { epochs = 1 }', ["and not both"]),
-        ('level = "paper"', 'level = "papr"', ["comparisons.0.level", "'paper', 'quick' or 'smoke'", "given: 'papr'"]),
+        ('level = "paper"', 'level = "papr"', ["comparisons[1].level", "'paper', 'quick' or 'smoke'", "given: 'papr'"]),
         ('level = "paper"', "baseline_copies = 2\nbudget = { epochs = 1 }", ["belongs into [comparisons.budget]"]),
         ('level = "paper"', 'level = "paper"\nbaseline_copies = 0', ["baseline_copies", "greater than or equal to 1"]),
         ("wrn-28-10", "smallnet", ["no budget of the paper for the data set 'cifar10' with the network 'smallnet'"]),

@@ -1,11 +1,14 @@
 """Suites: resolved once each, in a fixed order, with every mistake explained."""
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
 
 from augbench.bench.errors import UserError
 from augbench.bench.suite import built_in_suites, load_suite, parse_suite
+from augbench.bench.toml_files import line_of
 
 SUITE = """
 name = "small"
@@ -59,26 +62,29 @@ def test_protocol_decisions_can_be_overridden() -> None:
         (
             "epochs = 3",
             "epoch = 3",
-            ["'comparisons.0.budget.epoch'", "epochs", "'comparisons.0.budget.epochs' is missing"],
+            ["'comparisons[1].budget.epoch'", "epochs", "'comparisons[1].budget.epochs' is missing"],
         ),
-        ("epochs = 3", "epochs = 0", ["comparisons.0.budget.epochs", "greater than or equal to 1"]),
+        ("epochs = 3", "epochs = 0", ["comparisons[1].budget.epochs", "greater than or equal to 1"]),
         ("seeds = [0, 1]", "seeds = []", ["seeds", "must not be empty"]),
         ("seeds = [0, 1]", "sed = [0, 1]", ["'sed'", "Did you mean 'seeds'?"]),
         ("seeds = [0, 1]", "", ["needs `seeds`, such as seeds = [0, 1, 2]"]),
-        ("network =", "networks =", ["'comparisons.0.networks'", "'comparisons.0.network' is missing"]),
+        ("network =", "networks =", ["'comparisons[1].networks'", "'comparisons[1].network' is missing"]),
         ('name = "small"', "name = small", ["not valid TOML"]),
         ("seeds = [0, 1]", "seeds = 0", ["seeds: must be a list", "given: 0"]),
         ("[[comparisons]]", "[comparisons]", ["comparisons: must be a list", "[[name]] above each table"]),
         (
             '{ name = "none" }',
             '"none"',
-            ["comparisons.0.methods.0: must be a table", '{ name = "…" }', "given: 'none'"],
+            ["comparisons[1].methods[1]: must be a table", '{ name = "…" }', "given: 'none'"],
         ),
         ("hyperparameters = { copies = 2 }", "hyperparameters = 3", ["must be a table, such as { copies = 4 }"]),
         ('name = "small"', "name = 3", ["name", "valid string"]),
-        ("seeds = [0, 1]", "seeds = [true, 1]", ["seeds.0", "valid integer"]),
-        ("seeds = [0, 1]", "seeds = [-1]", ["seeds.0", "greater than or equal to 0"]),
-        ("seeds = [0, 1]", f"seeds = [{10**300}]", ["seeds.0", "less than 9223372036854775808"]),
+        ("seeds = [0, 1]", "seeds = [0, 1, 0]", ["line 4: seeds: 0 is there 2 times"]),
+        ("epochs = 3", "epochs = 0", ["line 10: comparisons[1].budget.epochs"]),
+        ("seeds = [0, 1]", "seeds = " + "[" * 5000 + "]" * 5000, ["mine.toml is nested too deeply"]),
+        ("seeds = [0, 1]", "seeds = [true, 1]", ["seeds[1]", "valid integer"]),
+        ("seeds = [0, 1]", "seeds = [-1]", ["seeds[1]", "greater than or equal to 0"]),
+        ("seeds = [0, 1]", f"seeds = [{10**300}]", ["seeds[1]", "less than 9223372036854775808"]),
         ("seeds = [0, 1]", f"seeds = [{'9' * 5000}]", ["not valid TOML"]),
         ("epochs = 3", 'epochs = "3"', ["epochs", "valid integer"]),
         ("epochs = 3", "epochs = true", ["epochs", "valid integer"]),
@@ -94,6 +100,48 @@ def test_mistakes_are_explained(old: str, new: str, words: list[str]) -> None:
     assert "must not be empty" not in str(error.value) or "seeds" in words, "noise"
     missing = [word for word in words if word not in str(error.value)]
     assert not missing, str(error.value)
+
+
+def test_the_line_of_a_mistake_is_found_in_tables_of_any_kind() -> None:
+    text = """\
+name = "x"
+seeds = [
+  0,
+]
+[[comparisons]]
+network = "tiny"
+[comparisons.budget]
+epochs = 1
+[[comparisons]]
+methods = [
+  { name = "none" },
+]
+[[comparisons.datasets]]
+name = "a"
+[[comparisons.datasets]]
+name = "b"
+"q.r" = 1
+"""
+    places: dict[tuple[int | str, ...], int | None] = {
+        ("name",): 1,
+        ("seeds", 0): 2,
+        ("comparisons", 0, "network"): 6,
+        ("comparisons", 0, "budget", "epochs"): 8,
+        ("comparisons", 0, "budget", "lost"): 7,
+        ("comparisons", 1): 9,
+        ("comparisons", 1, "methods", 0, "name"): 10,
+        ("comparisons", 1, "datasets", 1, "name"): 16,
+        ("comparisons", 1, "datasets", 0): 13,
+        ("lost",): None,
+    }
+    assert {place: line_of(text, place) for place in places} == places
+
+
+def test_a_suite_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SUITE.encode())))
+    assert load_suite("-") == parse_suite(SUITE, "mine.toml")
+    with pytest.raises(UserError, match="There is no suite on standard input"):
+        load_suite("-")
 
 
 def test_a_suite_that_does_not_exist_is_explained(tmp_path: Path) -> None:

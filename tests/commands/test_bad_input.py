@@ -1,6 +1,8 @@
 """Mistakes on the command line: one paragraph with the way on, status 2, no traceback, nothing lost."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -306,3 +308,50 @@ def test_whether_a_network_works_at_all_is_seen_where_it_runs(
     code, text, errors = augbench(*plugin, "run", suite, "--dry-run", "--out", tmp_path / "out")
     assert code == 0, errors
     assert "1 run would be placed" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["plan", "demo", "--out", "a", "--out", "b"], "--out is given 2 times"),
+        (["run", "demo", "--workers", "9" * 20], "--workers must be at least 1 and at most 4096"),
+        (["tables", "--from", "a", "--json", "--out", "b"], "--json prints tables as JSON"),
+        (["plna", "demo"], "Did you mean 'plan'?"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments: list[str], words: str, augbench: CommandLine) -> None:
+    code, _, errors = augbench(*arguments)
+    assert code == 2
+    assert words in " ".join(errors.split())
+
+
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        ('launcher = "slrum"', "no launcher 'slrum'. Did you mean 'slurm'?"),
+        ('[local]\ndevice = "gpu"', "line 2: local.device: must be auto, cpu, cuda or"),
+        ("[resources]\ntime = 30", "line 2: resources.time: Input should be a valid string"),
+    ],
+)
+def test_a_plan_finds_what_a_run_would_find_in_a_profile(
+    profile: str, words: str, augbench: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "p.toml").write_text(profile)
+    code, _, errors = augbench("plan", "demo", "--profile", tmp_path / "p.toml", "--out", tmp_path / "out")
+    assert code == 2
+    assert words in errors
+
+
+@pytest.mark.parametrize("command", [[], ["plan"], ["check"], ["check", "method"]])
+def test_help_has_a_short_name_everywhere(command: list[str], augbench: CommandLine) -> None:
+    code, text, _ = augbench(*command, "-h")
+    assert code == 0
+    assert "Usage: augbench" in " ".join(text.split())
+
+
+def test_a_library_that_cannot_be_loaded_is_one_sentence() -> None:
+    limited = 'ulimit -v 2600000; exec "$0" -m augbench.bench.commands list methods'
+    done = subprocess.run(["bash", "-c", limited, sys.executable], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "A library that this needs could not be loaded: " in done.stderr
+    assert "Traceback" not in done.stderr

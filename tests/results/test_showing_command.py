@@ -1,5 +1,6 @@
 """`augbench tables` and `augbench figures`: several sources, chosen formats, and what is said on standard error."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,3 +123,16 @@ def test_single_tables_are_written(tmp_path: Path, write_run: WriteRun, augbench
     assert code == 2 and "There is no table 'acuracy'. Did you mean 'accuracy'?" in error
     code, _, error = augbench(*given, "--table", "published", "--no-published")
     assert code == 2 and "nothing for the table published" in error
+
+
+def test_tables_as_json_have_every_number_as_it_was_computed(
+    tmp_path: Path, write_run: WriteRun, augbench: CommandLine
+) -> None:
+    for seed in (0, 1):
+        write_run("none", seed=seed, root=tmp_path / "out")
+    code, text, _ = augbench("tables", "--from", tmp_path / "out", "--table", "accuracy", "--json")
+    assert code == 0
+    ((table, *_),) = json.loads(text).values()
+    cell = table["rows"][0]["cells"][0]
+    assert (cell["mean"], cell["sd"], cell["count"]) == (0.9, 0.0, 2)
+    assert table["title"] == "Accuracy and cost" and len(table["columns"]) == len(table["rows"][0]["cells"])

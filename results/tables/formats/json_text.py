@@ -1,0 +1,37 @@
+"""Tables as JSON, for programs: every number as it was computed, beside its text."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from augbench.results.tables.table import Cell, Row, Table
+
+
+def to_plain(files: Mapping[str, Sequence[Table]]) -> dict[str, Any]:
+    """Make plain values of tables, by the name of their file; what is no number is None."""
+    return {name: [_table(table) for table in tables] for name, tables in files.items()}
+
+
+def _table(table: Table) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "title": table.title,
+        "columns": [asdict(column) for column in table.columns],
+        "rows": [_row(row) for row in table.rows],
+        "definitions": list(table.definitions),
+        "notes": list(table.notes),
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    about = {key: value for key, value in asdict(row).items() if key != "cells"}
+    return {**about, "cells": [_cell(cell) for cell in row.cells]}
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    return asdict(cell) | {"mean": _finite(cell.mean), "sd": _finite(cell.sd)}
+
+
+def _finite(number: float | None) -> float | None:
+    return None if number is None or not math.isfinite(number) else float(number)
