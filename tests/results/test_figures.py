@@ -21,7 +21,6 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from augbench.bench.errors import UserError
-from augbench.bench.examples import Examples, write_examples
 from augbench.bench.protocol import Protocol
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.results.figures import (
@@ -327,15 +326,13 @@ svg.fonttype: none
 
 def test_the_settings_of_a_user_change_nothing(
     tmp_path: Path,
-    write_run: WriteRun,
+    finished: Callable[..., RunFolder],
     augbench: CommandLine,
     imported_by: ImportedBy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pixels = np.arange(16, dtype=np.uint8).reshape(1, 1, 4, 4)
-    write_examples(write_run("none"), Examples(pixels, pixels[:, None]))
-    write_run("scale", learned=scale_numbers(0))
-    source = ("--from", tmp_path / "runs", "--no-cache", "--out")
+    runs = [finished(method).path.parent.parent for method in ("none", "scale")]
+    source = (*(word for run in runs for word in ("--from", run)), "--no-cache", "--out")
     commands = {"figures": "figures", "report": "report.html"}
     assert [augbench(name, *source, tmp_path / "ours" / last)[0] for name, last in commands.items()] == [0, 0]
     (tmp_path / "matplotlibrc").write_text(HOSTILE_SETTINGS, "utf-8")
@@ -343,7 +340,7 @@ def test_the_settings_of_a_user_change_nothing(
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")  # as in a notebook's shell
     assert imported_by(*((name, *source, tmp_path / "theirs" / last) for name, last in commands.items()))[0] == [0, 0]
     written = [path.relative_to(tmp_path / "ours") for path in (tmp_path / "ours").rglob("*.*")]
-    assert len(written) == 7 * len(STARTS) + 1
+    assert len(written) > 7 * len(STARTS)
     for path in written:
         assert (tmp_path / "ours" / path).read_bytes() == (tmp_path / "theirs" / path).read_bytes(), path
 
