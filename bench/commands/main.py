@@ -95,6 +95,11 @@ COMMANDS = {
         "Write one HTML page that needs no network: results, charts, images, failures, and how to make it all again.",
     ),
     "archive": Place("archiving", "archive", "Pack runs into one file that `--from` of other commands reads."),
+    "verify": Place(
+        "verifying",
+        "verify",
+        "Read everything that is stored of runs with all checks, and say what is good, repairable or lost.",
+    ),
     "bound": Place(
         "bound", "bound", "Evaluate the PAC-Bayes bound of SCALE for one run, term by term, and say what it is worth."
     ),

@@ -58,9 +58,9 @@ def collect(
     reader, collected = RecordReader(), Collected()
     found: dict[tuple[str, int], Record] = {}
     for source in {os.path.realpath(source): source for source in sources}.values():  # given twice, read once
-        _check_presence(source)
+        check_presence(source)
         collected.caches[str(source)] = OutcomesCache(_output_folder(source) if cache and source.is_dir() else None)
-        stored = _stored_runs(source, skip_damaged=skip_damaged)
+        stored = stored_runs_of(source, skip_damaged=skip_damaged)
         read = reader.read if anonymiser is None else lambda one: reader.read(anonymiser.stored(one))
         for one in _records(read, stored, collected.caches[str(source)], skip_damaged=skip_damaged):
             if isinstance(one, Problem):
@@ -78,8 +78,8 @@ def collect(
     return collected
 
 
-def _stored_runs(source: Path, *, skip_damaged: bool) -> Iterator[Stored | Problem]:
-    """Read the text files of every run of one source."""
+def stored_runs_of(source: Path, *, skip_damaged: bool) -> Iterator[Stored | Problem]:
+    """Read the text files of every run of one source, as `folders.stored_runs` does of an output folder."""
     if source.is_file():
         kinds = [kind for ending, kind in ENDINGS.items() if source.name.lower().endswith(ending)]
         if kinds:
@@ -91,7 +91,12 @@ def _stored_runs(source: Path, *, skip_damaged: bool) -> Iterator[Stored | Probl
     return stored_runs(source, str(source), skip_damaged=skip_damaged)
 
 
-def _check_presence(source: Path) -> None:
+def check_presence(source: Path) -> None:
+    """Make sure that a source is there.
+
+    Raises:
+        UserError: If it is not, or may not be read.
+    """
     try:
         source.stat()
     except (FileNotFoundError, NotADirectoryError):
