@@ -49,16 +49,21 @@ class Resources(_Strict):
     """What one run needs.
 
     Attributes:
-        cpus: CPU cores, and threads of the run.
+        cpus: CPU cores, and threads of the run. With Ray a share below 1 lets several runs have one core.
         gpus: GPUs; a fraction lets runs share one where the launcher can do that. None asks for none in particular.
         memory_gb: Main memory in GB; None leaves it to the cluster.
         time: Time limit, `[days-]hours:minutes[:seconds]`; None for none.
     """
 
-    cpus: int = Field(1, ge=1, le=4096)
+    cpus: Annotated[int, Field(ge=1, le=4096)] | Annotated[float, Field(gt=0, lt=1)] = 1
     gpus: float | None = Field(None, ge=0, le=64)
     memory_gb: float | None = Field(None, gt=0)
     time: Annotated[str | None, BeforeValidator(_read_time), AfterValidator(_checked_time)] = None
+
+    @property
+    def threads(self) -> int:
+        """Threads of the run: one where it has a share of a core."""
+        return max(1, int(self.cpus))
 
     @property
     def time_minutes(self) -> int | None:
@@ -168,6 +173,9 @@ class Profile(_Strict):
         for name in self.methods:
             methods().get(name)
             self.resources_for(name)
+        shares = [one.cpus for one in (self.resources, *map(self.resources_for, self.methods)) if one.cpus < 1]
+        if shares and self.launcher != "ray":
+            raise ValueError(f"cpus = {shares[0]:g}: only the launcher ray gives out a share of a core")
         return self
 
     def resources_for(self, method: str) -> Resources:

@@ -25,6 +25,7 @@ from typing import Any
 
 from augbench.bench.environment import usable_cores
 from augbench.bench.errors import UserError
+from augbench.bench.memory import usable_memory
 from augbench.bench.profile import RaySettings
 
 CONNECT_SECONDS = 5.0
@@ -104,7 +105,7 @@ def own_node(settings: RaySettings) -> Node:
             f"The profile's [ray] says gpus = {settings.gpus}, but {visible} are visible here. Leave it out or lower "
             "it, or make more visible in CUDA_VISIBLE_DEVICES."
         )
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") - OBJECT_STORE_BYTES
+    memory = usable_memory() - OBJECT_STORE_BYTES
     return Node(cpus, visible if settings.gpus is None else settings.gpus, memory)
 
 

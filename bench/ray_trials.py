@@ -38,7 +38,7 @@ class Task:
     Attributes:
         folder: Absolute path of the run folder.
         device: `cuda` or `cpu`.
-        cpus: Cores, and threads of the run.
+        cpus: Cores, and threads of the run; a share of a core has one thread.
         gpus: GPUs or the share of one.
         memory: Bytes of main memory; 0 where none are asked for.
         workers: Runs at the same time at most, as the run's surroundings record it.
@@ -49,7 +49,7 @@ class Task:
 
     folder: str
     device: str
-    cpus: int
+    cpus: float
     gpus: float
     memory: int
     workers: int
@@ -146,7 +146,7 @@ def _other_code(task: Task) -> str:
 
 def _execute(task: Task, stop: StopSignal) -> str:
     """Execute a run; one that another process owns may go on for a while where a node was lost."""
-    placement = Placement(task.device, task.workers, task.cpus, Path(task.data))
+    placement = Placement(task.device, task.workers, max(1, int(task.cpus)), Path(task.data))
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -35,7 +35,7 @@ def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.dev
             progress.update(task, description=f"{spec.method.name} on {spec.dataset.name}")
             if loaded[0] != spec.dataset:
                 loaded = (spec.dataset, load_dataset(spec.dataset, data))
-            torch.set_num_threads(profile.resources_for(spec.method.name).cpus)
+            torch.set_num_threads(profile.resources_for(spec.method.name).threads)
             try:
                 add_measurement(out, measure(spec, loaded[1], device))
             except UserError:

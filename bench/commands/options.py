@@ -1,6 +1,5 @@
 """Options that several commands have."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 from augbench.bench.environment import available_devices, usable_cores
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Order
+from augbench.bench.memory import usable_memory
 from augbench.bench.placement import Placement
 from augbench.bench.profile import PROFILE_VARIABLE, Profile, load_profile
 from augbench.bench.user_input import user_path
@@ -100,7 +100,7 @@ def placement(profile: Profile, workers: int | None, device: str | None, data: P
     Raises:
         UserError: If the device does not exist here or the number of workers is not positive.
     """
-    threads = profile.resources.cpus
+    threads = profile.resources.threads
     if profile.launcher != "local":  # other machines may have other devices
         return Placement(device or "auto", 1, threads, data_folder(data))
     workers = workers if workers is not None else profile.local.workers
@@ -109,7 +109,7 @@ def placement(profile: Profile, workers: int | None, device: str | None, data: P
         raise UserError(f"--workers must be at least 1 and at most {MOST_WORKERS}, not {workers}.")
     devices = available_devices(device)
     most = usable_cores() // threads if devices == ["cpu"] else len(devices)
-    count = workers or max(1, min(most, MOST_DEFAULT_WORKERS, _fitting_memory()))
+    count = workers or max(1, min(most, MOST_DEFAULT_WORKERS, int(usable_memory() / MEMORY_OF_A_WORKER)))
     return Placement(device, count, threads, data_folder(data))
 
 
@@ -127,8 +127,3 @@ def data_folder(data: Path) -> Path:
     if is_file:
         raise UserError(f"--data {data} is a file. Give the folder that data sets are in or are to be prepared in.")
     return folder
-
-
-def _fitting_memory() -> int:
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return int(memory / MEMORY_OF_A_WORKER)

@@ -199,7 +199,7 @@ class Crew:
         where = self.order.placement
         devices = available_devices(where.device)
         arguments = (devices[number % len(devices)], str(where.workers), str(where.data), str(os.getpid()))
-        threads = str(self.order.profile.resources.cpus)
+        threads = str(self.order.profile.resources.threads)
         own = {"OMP_NUM_THREADS": threads, COMMAND_VARIABLE: given_command(), LAUNCHER_VARIABLE: Local.name}
         # -P keeps the folder that the command was given in off the module path
         command = [sys.executable, "-P", "-m", "augbench.bench.worker", *arguments]
@@ -224,7 +224,7 @@ class Crew:
         folder = run.folder
         self.running[number] = folder
         try:
-            answer = worker.execute(folder, self.order.profile.resources_for(run.spec.method.name).cpus)
+            answer = worker.execute(folder, self.order.profile.resources_for(run.spec.method.name).threads)
         except NoWorkerError as error:
             self.problems.append(error)
             self.stop()

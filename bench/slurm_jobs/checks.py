@@ -128,6 +128,8 @@ def _problems(resources: Resources, nodes: Sequence[Node], where: str, warning_s
             f"they are told to save warning_seconds = {warning_seconds} s before their time limit, which is only "
             f"{resources.time}. Give them more time, or write a smaller warning_seconds into [slurm] of the profile."
         )
+    if resources.cpus < 1:
+        yield f"cpus = {resources.cpus:g}, but Slurm gives out whole ones. The launcher ray lets runs share a core."
     if resources.gpus is not None and resources.gpus != int(resources.gpus):
         yield f"gpus = {resources.gpus:g}, but Slurm gives out whole ones. The launcher ray lets runs share a GPU."
     limits = [node.minutes for node in nodes]

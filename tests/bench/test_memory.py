@@ -1,8 +1,8 @@
-"""Counting what the kernel killed for want of memory."""
+"""How much memory there is, and counting what the kernel killed for want of it."""
 
 from pathlib import Path
 
-from augbench.bench.memory import kills_for_memory
+from augbench.bench.memory import kills_for_memory, usable_memory
 
 
 def test_the_count_of_ones_own_group_is_read(tmp_path: Path) -> None:
@@ -21,3 +21,18 @@ def test_where_nothing_is_known_none_are_counted(tmp_path: Path) -> None:
     assert kills_for_memory(tmp_path, own) == 0
     own.write_text("0::/gone\n")
     assert kills_for_memory(tmp_path, own) == 0
+
+
+def test_memory_is_what_the_smallest_group_around_allows(tmp_path: Path) -> None:
+    own, groups = tmp_path / "cgroup", tmp_path / "groups"
+    inside = groups / "jobs" / "one"
+    inside.mkdir(parents=True)
+    assert usable_memory(groups, own) == usable_memory(tmp_path / "nothing", own)
+    machine = usable_memory(groups, own)
+    own.write_text("0::/jobs/one\n")
+    (inside / "memory.max").write_text("max\n")
+    assert usable_memory(groups, own) == machine
+    (inside.parent / "memory.max").write_text("2000000000\n")
+    assert usable_memory(groups, own) == 2e9
+    (inside / "memory.max").write_text("1000000000\n")
+    assert usable_memory(groups, own) == 1e9

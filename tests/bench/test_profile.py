@@ -92,3 +92,12 @@ def test_profiles_that_come_along_are_valid_and_begin_with_what_they_are_for(nam
     text = built_in_profiles()[name]
     assert text.startswith("# ")
     assert parse_profile(text, name).launcher in {"local", "slurm", "ray"}
+
+
+def test_a_share_of_a_core_is_for_ray(tmp_path: Path) -> None:
+    shared = parse_profile('launcher = "ray"\n[resources]\ncpus = 0.5\n[methods.scale]\ncpus = 3', "mine.toml")
+    assert [shared.resources_for(name).cpus for name in ("none", "scale")] == [0.5, 3]
+    assert [shared.resources_for(name).threads for name in ("none", "scale")] == [1, 3]
+    for launcher in ("local", "slurm"):
+        with pytest.raises(UserError, match=r"cpus = 0\.5: only the launcher ray gives out a share of a core"):
+            parse_profile(f'launcher = "{launcher}"\n[resources]\ncpus = 0.5', "mine.toml")
