@@ -1,5 +1,6 @@
 """The network as a training step runs it: in the precision that a budget asks for, compiled or as a CUDA graph."""
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
@@ -83,8 +84,15 @@ class ForwardPass:
         state. What torch had compiled for others in this process is forgotten, so that no limit of it is reached.
 
         Raises:
-            CannotGoOnError: If the budget asks for CUDA graphs and there is no GPU.
+            CannotGoOnError: If the budget asks for CUDA graphs and there is no GPU, or the compiler cannot work where
+                temporary files are.
         """
+        if self.acceleration.compiled and any(map(str.isspace, tempfile.gettempdir())):
+            raise CannotGoOnError(
+                f"The budget asks for compiled steps, and torch's compiler fails in {tempfile.gettempdir()!r}, since "
+                "there is a blank in that path. Set the variable TMPDIR to another folder, then give the same command "
+                "again."
+            )
         if self.acceleration.cuda_graphs and self.device.type != "cuda":
             raise CannotGoOnError(
                 f"The budget asks for CUDA graphs, which need a GPU, and the run was placed on {self.device.type}. "

@@ -313,9 +313,9 @@ def load_runs(
 
 def _only_trials(given: Sequence[Path]) -> str:
     return (
-        f"{' and '.join(map(str, given))} holds only runs that are evaluated on validation images, as trials of a tuning "
-        "are: no results on test images. Trials are shown by the same `augbench tune` command, which has written a suite "
-        "to run; from a suite of your own, take `evaluated_on` out."
+        f"{' and '.join(map(str, given))} holds only runs that are evaluated on validation images, as trials of a "
+        "tuning are: no results on test images. Trials are shown by the same `augbench tune` command, which has "
+        "written a suite to run; from a suite of your own, take `evaluated_on` out."
     )
 
 

@@ -1,6 +1,7 @@
 """Options that make a step faster: declared, part of the identity, and the same training up to rounding."""
 
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -293,6 +294,15 @@ def test_what_torch_compiles_equals_what_it_does_by_itself(make_spec: MakeSpec, 
 def test_cuda_graphs_without_a_gpu_are_explained(make_spec: MakeSpec, digits: ImageData) -> None:
     trainer = new_trainer(accelerated(make_spec(), cuda_graphs=True), digits, CPU)  # as a finished run is loaded
     with pytest.raises(CannotGoOnError, match=r"need a GPU, .* placed on cpu\. Give .* --device cuda, or take"):
+        trainer.compile()
+
+
+def test_a_blank_where_the_compiler_works_is_explained(
+    make_spec: MakeSpec, digits: ImageData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = new_trainer(accelerated(make_spec(), compiled=True), digits, CPU)
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp/a b")  # noqa: S108 - nothing is written there
+    with pytest.raises(CannotGoOnError, match=r"compiler fails in '/tmp/a b', .* TMPDIR"):
         trainer.compile()
 
 

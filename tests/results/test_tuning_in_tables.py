@@ -82,7 +82,7 @@ def test_hours_of_different_devices_are_never_added_up(write_run: WriteRun, tmp_
 def test_trials_stand_beside_no_result(write_run: WriteRun, tmp_path: Path) -> None:
     write_run("scale", protocol=ON_VALIDATION, accuracy=0.99)
     write_run("scale", seed=1, protocol=ON_VALIDATION, accuracy=0.99)
-    with pytest.raises(UserError, match="holds only trials of a tuning"):
+    with pytest.raises(UserError, match="holds only runs that are evaluated on validation images"):
         load_runs(tmp_path)
     write_run("scale", accuracy=0.5)
     runs = load_runs(tmp_path)
