@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from augbench.bench.claim import last_claim, owner_here
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.slurm_jobs.queue import cancel_jobs
+from augbench.bench.submissions import Submission
 
 AT_WORK = (RunState.SUBMITTED, RunState.RUNNING, RunState.UNKNOWN)
 SECONDS_TO_STOP = 60.0  # of runs that were cancelled, which is more than a heartbeat and most steps
@@ -51,9 +53,19 @@ def cancel(folders: Sequence[RunFolder], out: Path) -> list[RunFolder]:
     found = [(folder, known) for folder, known in _observed(folders, out) if known.state not in OVER]
     for folder, _ in found:
         folder.request_cancel()
-    waiting = [known for _, known in found if known.state is RunState.SUBMITTED]
-    cancel_jobs((one.submission, one.job) for one in waiting if one.submission is not None and one.job is not None)
+    cancel_jobs(_whole_jobs([known for _, known in found if known.state is RunState.SUBMITTED]))
     return [folder for folder, _ in found]
+
+
+def _whole_jobs(waiting: Sequence[Observed]) -> Iterator[tuple[Submission, str]]:
+    """Find the jobs of which every run waits and is cancelled; others see the requests when they get to such a run."""
+    runs = Counter((one.submission.token, one.job) for one in waiting if one.submission is not None)
+    for one in {(one.submission.token, one.job): one for one in waiting if one.submission is not None}.values():
+        if one.submission is None or one.job is None:
+            continue
+        _, _, number = one.job.partition("_")
+        if runs[one.submission.token, one.job] == len(one.submission.runs_of(int(number or 0))):
+            yield one.submission, one.job
 
 
 def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFolder, Observed]]:

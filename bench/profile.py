@@ -110,6 +110,8 @@ class SlurmSettings(_Strict):
         constraint: Features of nodes.
         array_size: Runs in one job array at most; not above the cluster's MaxArraySize.
         at_a_time: Runs of one launch that are executed at the same time at most.
+        runs_per_job: Runs that a job executes one after the other, in one process; its time limit is for all of them, and
+            what it does not get to is gone on with when it has queued again.
         warning_seconds: How long before its time limit a run is told to save and to queue again.
         restarts: How often a run queues again by itself.
         setup: Shell lines before the run, such as `module load cuda`.
@@ -124,6 +126,7 @@ class SlurmSettings(_Strict):
     constraint: str | None = None
     array_size: int = Field(500, ge=1)
     at_a_time: int = Field(50, ge=1)
+    runs_per_job: int = Field(1, ge=1, le=1000)
     warning_seconds: int = Field(120, ge=1, le=65535)
     restarts: int = Field(50, ge=0)
     setup: tuple[str, ...] = Field((), strict=False)

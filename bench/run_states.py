@@ -107,7 +107,7 @@ class RunStates:
         if isinstance(self._slurm, SlurmError):
             reason = f"It was submitted as {own.job or submission.job_name}; {self._slurm}"
             return Observed(RunState.UNKNOWN, reason, None, own.job, submission=submission)
-        job = self._slurm.get((submission.token, index))
+        job = self._slurm.get((submission.token, submission.number_of(index)))
         if (job is None or not job.waits_or_runs) and (now := folder.state()) is not state:
             return self.of(folder, now)  # it has ended since its folder was read
         if job is None:
@@ -155,6 +155,8 @@ def _outcome(submission: Submission) -> tuple[Submission, str]:
 def _with_job(own: Observed, job: Job, log: Path, *, begun: bool) -> Observed:
     if job.waits_or_runs:
         reason = f"Slurm: {job.state.lower()}" + (f" ({job.detail})" if job.detail not in ("", "None") else "") + "."
+        if job.state == "RUNNING" and own.submission is not None and own.submission.runs_per_job > 1:
+            reason = "Its job executes other runs first."
         return Observed(RunState.SUBMITTED, reason, None, own.job, job.nodes, own.submission)
     said = f"Slurm says {job.state} of job {own.job}" + (f" ({job.detail})" if job.detail not in ("", "None") else "")
     if job.cause is None:

@@ -40,7 +40,8 @@ class Submission(BaseModel):
         token: Its name here.
         launcher: Name of the launcher.
         out: Output folder of the runs.
-        runs: Names of the run folders; the place of each is its number in the array.
+        runs: Names of the run folders, in the order in which jobs execute them.
+        runs_per_job: How many of them a job executes, one after the other.
         job: Id of the array; None until it is known, or if there is none.
         cluster: Cluster, or clusters, that it is on; empty for the one of this machine.
         error: Why there is none.
@@ -59,6 +60,7 @@ class Submission(BaseModel):
     launcher: str
     out: Path
     runs: tuple[str, ...]
+    runs_per_job: int = 1
     job: str | None = None
     cluster: str = ""
     error: str = ""
@@ -85,11 +87,24 @@ class Submission(BaseModel):
         """What tells which of two submissions of an output folder came first."""
         return _number(self.token), self.time
 
+    @property
+    def jobs(self) -> int:
+        """Number of jobs."""
+        return -(-len(self.runs) // self.runs_per_job)
+
+    def number_of(self, index: int) -> int:
+        """Number, in the array, of the job of a run."""
+        return index // self.runs_per_job
+
+    def runs_of(self, number: int) -> tuple[str, ...]:
+        """Names of the runs of a job, by its number in the array."""
+        return self.runs[number * self.runs_per_job : (number + 1) * self.runs_per_job]
+
     def job_of(self, index: int) -> str | None:
         """Id of the job of a run, as the scheduler's commands take it."""
         if self.job is None:
             return None
-        return f"{self.job}_{index}" if len(self.runs) > 1 else self.job
+        return f"{self.job}_{self.number_of(index)}" if self.jobs > 1 else self.job
 
     def log_of(self, index: int) -> Path:
         """What the job of a run prints, every attempt of it one after the other; may be missing."""

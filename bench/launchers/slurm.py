@@ -61,7 +61,11 @@ class Slurm(Launcher):
             for arrays in groups.values():
                 check_that_slurm_would_take(arrays[0].resources, profile.slurm)
         where = f"partition {profile.slurm.partition}" if profile.slurm.partition else "the default partition"
-        return [f"{_counted(arrays)}, in {where}: {words}. Slurm would take them." for words, arrays in groups.items()]
+        per_job = f", {profile.slurm.runs_per_job} in a job" if profile.slurm.runs_per_job > 1 else ""
+        return [
+            f"{_counted(arrays)}{per_job}, in {where}: {words}. Slurm would take them."
+            for words, arrays in groups.items()
+        ]
 
     def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
         """Submit the runs; what is refused is recorded, and the rest is submitted all the same."""
@@ -132,13 +136,15 @@ def _submit(array: RunArray, order: Order, launch: str, code: dict[str, Any], be
         code=code,
         command=given_command(),
     )
-    submission = submission.model_copy(update={"cluster": at_site(order.profile).slurm.clusters or ""})
+    settings = at_site(order.profile).slurm
+    about = {"cluster": settings.clusters or "", "runs_per_job": settings.runs_per_job}
+    submission = submission.model_copy(update=about)
     submission.write()
     errors = _import_submitit().core.utils
     executor = _executor(submission, array, order, before)
     try:
         with _no_outer_job(), redirect_stderr(io.StringIO()):  # sbatch's words are in the exception, too
-            jobs = executor.map_array(RunJob(str(submission.folder)), range(len(array.runs)))
+            jobs = executor.map_array(RunJob(str(submission.folder)), range(submission.jobs))
         update = {"job": jobs[0].job_id.partition("_")[0], "cluster": executor.cluster}
     except (errors.FailedJobError, errors.FailedSubmissionError, SlurmError, OSError) as error:
         cancel_named(submission)  # what is there without all that it needs to run

@@ -35,17 +35,19 @@ def make_arrays(runs: Sequence[PlannedRun], profile: Profile, largest: int) -> l
         profile: What each needs.
         largest: Jobs that an array may have at most.
     """
+    per_job = profile.slurm.runs_per_job
     groups: dict[str, tuple[Resources, list[PlannedRun]]] = {}
     for run in runs:
         resources = profile.resources_for(run.spec.method.name)
         groups.setdefault(resources.model_dump_json(), (resources, []))[1].append(run)
     parts = [
-        (resources, tuple(members[start : start + largest]))
+        (resources, tuple(members[start : start + largest * per_job]))
         for resources, members in groups.values()
-        for start in range(0, len(members), largest)
+        for start in range(0, len(members), largest * per_job)
     ]
     lanes = min(len(parts), profile.slurm.at_a_time)  # arrays of a lane are executed one after the other
-    shares = share([sum(len(some) for _, some in parts[lane::lanes]) for lane in range(lanes)], profile.slurm.at_a_time)
+    jobs = [sum(-(-len(some) // per_job) for _, some in parts[lane::lanes]) for lane in range(lanes)]
+    shares = share(jobs, profile.slurm.at_a_time)
     return [
         RunArray(resources, some, shares[place % lanes], place - lanes if place >= lanes else None)
         for place, (resources, some) in enumerate(parts)

@@ -24,7 +24,7 @@ MOST_IDLE_ATTEMPTS = 3
 
 
 class RunJob:
-    """The function that submitit calls in a job, with the number of a run.
+    """The function that submitit calls in a job, with its number in the array.
 
     It holds nothing but the folder of a submission, so that a job that is queued again finds all it needs there.
 
@@ -36,10 +36,10 @@ class RunJob:
         self.folder = folder
 
     def __call__(self, index: int) -> str:
-        """Execute the run with a number; returns its state.
+        """Execute the runs of the job with a number; returns the state of the last one.
 
         Raises:
-            SystemExit: With status 1 if it did not come to its end, so that Slurm does not call the job completed.
+            SystemExit: With status 1 if one did not come to its end, so that Slurm does not call the job completed.
         """
         stop = StopSignal()
         stop.install({signal.SIGUSR2: StopCause.SCHEDULER, signal.SIGTERM: StopCause.SCHEDULER})
@@ -57,10 +57,12 @@ class RunJob:
 
 
 def execute_job(folder: Path, index: int, stop: StopSignal) -> str:
-    """Execute a run of a submission; returns its state.
+    """Execute the runs of a job of a submission, one after the other; returns the state of the last one.
+
+    A run that was stopped, or that this machine cannot execute, is the last one: the others wait for the next time.
 
     Raises:
-        SystemExit: With status 1 if the run failed or was stopped, so that Slurm does not call the job completed.
+        SystemExit: With status 1 if a run failed or was stopped, so that Slurm does not call the job completed.
     """
     from augbench.bench.run_folder import RunFolder, RunState
     from augbench.bench.submissions import RECORD, read_submission
@@ -68,20 +70,34 @@ def execute_job(folder: Path, index: int, stop: StopSignal) -> str:
     _wait_for(folder / RECORD)
     submission = read_submission(folder)
     _describe_to_run(submission)
-    run = RunFolder(submission.out / "runs" / submission.runs[index])
-    _wait_for(run.path / "spec.json")
+    runs = [RunFolder(submission.out / "runs" / name) for name in submission.runs_of(index)]
     if changes := _other_code(submission):
-        _record_other_code(run, changes)
+        for run in runs:
+            _wait_for(run.path / "spec.json")
+            _record_other_code(run, changes)
         sys.exit(1)
+    states = []
+    for run in runs:
+        states.append(_execute_one(run, submission, stop))
+        if states[-1] is RunState.KILLED:
+            break
+    if RunState.FAILED in states or RunState.KILLED in states:
+        sys.exit(1)
+    return str(states[-1])
+
+
+def _execute_one(run: "RunFolder", submission: "Submission", stop: StopSignal) -> "RunState":
+    """Execute a run of the job, and have the job queue again if it was stopped."""
+    from augbench.bench.run_folder import RunState
+
+    _wait_for(run.path / "spec.json")
     state = _execute_when_free(run, submission, stop)
     _say(f"{run.path.name}: {state}")
     if state is RunState.KILLED and _is_to_queue_again(stop):
         _queue_again(run, submission)
     if state is RunState.FAILED and submission.arguments["fail_fast"]:
         _cancel_the_others(submission)
-    if state in (RunState.FAILED, RunState.KILLED):
-        sys.exit(1)
-    return str(state)
+    return state
 
 
 def _wait_for(path: Path) -> None:

@@ -73,7 +73,7 @@ def ask_slurm(submissions: Sequence[Submission]) -> Jobs:
     found: Jobs = {}
     for together in _portions(submissions):
         in_queue = _in_queue(together)
-        forgotten = [s for s in together if any((s.token, index) not in in_queue for index in range(len(s.runs)))]
+        forgotten = [s for s in together if any((s.token, number) not in in_queue for number in range(s.jobs))]
         found |= _from_accounts(forgotten) | in_queue
     return found
 
@@ -114,7 +114,7 @@ def _names(submissions: Sequence[Submission]) -> str:
 
 def _jobs(rows: Iterable[Sequence[str]], submissions: Sequence[Submission]) -> Jobs:
     """Read rows of id, name, state, detail and nodes; one that is about a single job outweighs one about several."""
-    sizes = {submission.token: len(submission.runs) for submission in submissions}
+    sizes = {submission.token: submission.jobs for submission in submissions}
     single: Jobs = {}
     several: Jobs = {}
     for identifier, name, state, detail, nodes in rows:
