@@ -110,8 +110,8 @@ class SlurmSettings(_Strict):
         constraint: Features of nodes.
         array_size: Runs in one job array at most; not above the cluster's MaxArraySize.
         at_a_time: Runs of one launch that are executed at the same time at most.
-        runs_per_job: Runs that a job executes one after the other, in one process; its time limit is for all of them, and
-            what it does not get to is gone on with when it has queued again.
+        runs_per_job: Runs that a job executes one after the other, in one process. Its time limit is for all of them;
+            with those that it does not get to it goes on when it has queued again.
         warning_seconds: How long before its time limit a run is told to save and to queue again.
         restarts: How often a run queues again by itself.
         setup: Shell lines before the run, such as `module load cuda`.

@@ -1,6 +1,7 @@
 """What a job of Slurm does with its run, without a Slurm."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,41 @@ class Stopped:
         self.monkeypatch.setattr(worker, "execute", stopped)
         with pytest.raises(SystemExit):
             execute_job(self.submission.folder, 0, stop)
+
+
+@pytest.mark.parametrize(
+    ("states", "executed", "fails"),
+    [
+        (["done", "done", "done"], 3, False),
+        (["done", "cancelled", "done"], 3, False),
+        (["failed", "done", "done"], 3, True),
+        (["done", "killed", "done"], 2, True),  # stopped, or this machine cannot execute it
+    ],
+)
+def test_a_job_executes_its_runs_one_after_the_other(
+    states: list[str], executed: int, fails: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder, submission = submit(code=fingerprint())
+    names = [folder.path.name, "second", "third", "fourth"]
+    for name in names[1:]:
+        (tmp_path / "runs" / name).mkdir()
+        (tmp_path / "runs" / name / "spec.json").touch()
+    arguments = submission.arguments | {"fail_fast": False}
+    submission = submission.model_copy(update={"runs": tuple(names), "runs_per_job": 3, "arguments": arguments})
+    submission.write()
+    seen: list[str] = []
+
+    def execute(run: RunFolder, *_: object) -> RunState:
+        seen.append(run.path.name)
+        return RunState(states[len(seen) - 1])
+
+    monkeypatch.setattr(worker, "execute", execute)
+    with pytest.raises(SystemExit) if fails else nullcontext():
+        execute_job(submission.folder, 0, StopSignal())
+    assert seen == names[:executed]
+    seen.clear()
+    execute_job(submission.folder, 1, StopSignal()) if states[0] == "done" else None
+    assert seen == (names[3:] if states[0] == "done" else [])
 
 
 @pytest.mark.parametrize(

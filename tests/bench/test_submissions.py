@@ -111,6 +111,15 @@ def test_a_single_run_is_no_array(cluster: Cluster) -> None:
     assert single.log_of(0).name == "17_0_log.out"
 
 
+def test_a_job_may_have_several_runs(cluster: Cluster) -> None:
+    record = cluster.submit().model_copy(update={"runs": tuple("abcdefg"), "runs_per_job": 3})
+    assert record.jobs == 3
+    assert [record.runs_of(number) for number in range(3)] == [tuple("abc"), tuple("def"), ("g",)]
+    assert [record.job_of(index) for index in (0, 2, 3, 6)] == ["17_0", "17_0", "17_1", "17_2"]
+    assert record.log_of(5).name == "17_1_0_log.out"
+    assert record.model_copy(update={"runs_per_job": 7}).job_of(6) == "17"
+
+
 def test_where_there_are_no_locks_runs_are_submitted_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

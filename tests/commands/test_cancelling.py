@@ -52,6 +52,19 @@ def test_all_that_waits_or_goes_on_is_cancelled_and_counted(
     assert missing.state() is RunState.CANCELLED
 
 
+def test_a_job_of_several_runs_is_taken_out_only_if_all_of_them_are(
+    plant: Any, augbench: CommandLine, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [plant.planned() for _ in range(4)]
+    submission = plant.submitted(*runs, runs_per_job=2)
+    known = {(submission.token, number): Job("PENDING") for number in (0, 1)}
+    monkeypatch.setattr(run_states, "ask_slurm", lambda _: known)
+    names = [run.path.name for run in runs[:3]]
+    assert augbench("cancel", *names, "--out", plant.out)[0] == 0
+    assert taken == ["31_0"]
+    assert [run.cancel_request.exists() for run in runs] == [True, True, True, False]
+
+
 def test_single_runs_are_cancelled_without_a_question(plant: Any, augbench: CommandLine, taken: list[str]) -> None:
     first, second = plant.running(), plant.running()
     assert augbench("cancel", first.path.name, "--out", plant.out)[0] == 0
