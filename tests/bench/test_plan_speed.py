@@ -72,7 +72,7 @@ def test_ten_thousand_runs_are_planned_in_a_moment(
     assert in_a_moment(suite, tmp_path / "empty", effort).counts() == {RunState.PLANNED: 10_000}
     folder = make_folder(make_spec("scale", epochs=2))
     execute(folder, placement, stop)
-    result, status = read_json(folder.path / "result.json"), (folder.path / "status.json").read_text()
+    result = read_json(folder.path / "result.json")
     out = tmp_path / "full"
     (out / "runs").mkdir(parents=True)
     for spec in suite.specs():
@@ -81,7 +81,6 @@ def test_ten_thousand_runs_are_planned_in_a_moment(
         content = {"identity": spec.identity, "spec": spec.model_dump(mode="json")}
         (copy / "spec.json").write_text(json.dumps(content))
         (copy / "result.json").write_text(json.dumps(result | {"identity": spec.identity}, indent=1))
-        (copy / "status.json").write_text(status)
         shutil.copy(folder.predictions, copy)
         shutil.copy(folder.metrics, copy)
     assert in_a_moment(suite, out, effort).counts() == {RunState.DONE: 10_000}

@@ -195,7 +195,12 @@ def kill_owner(run: RunFolder) -> None:
 
 
 def start_command(site: Site, *options: str | Path, **variables: str) -> "subprocess.Popen[str]":
-    """Give the command that places runs, with more options and variables, in a process of its own."""
-    command = [sys.executable, "-P", "-m", "augbench.bench.commands", *map(str, site.arguments), *map(str, options)]
+    """Give the command that places runs, with other options and variables, in a process of its own."""
+    given, kept = list(map(str, options)), list(map(str, site.arguments))
+    for name in given:
+        if name.startswith("--") and name in kept:
+            place = kept.index(name)
+            del kept[place : place + 2]
+    command = [sys.executable, "-P", "-m", "augbench.bench.commands", *kept, *given]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     return subprocess.Popen(command, env=os.environ | variables, text=True, **pipes)  # type: ignore[call-overload, no-any-return]

@@ -259,7 +259,7 @@ def test_a_launch_survives_ctrl_c_a_killed_launcher_and_a_killed_worker(
     os.kill(owner(runs[0]), signal.SIGKILL)
     code, said = finished(process)
     assert (code, "Traceback" in said) == (0, False), said
-    assert runs[0].read_status()["attempt"] == 4
+    assert (runs[0].read_result() or {})["attempts"] == 4
     steps = [int(step) for step in re.findall(r"goes on from step (\d+)", runs[0].log.read_text())]
     assert (len(steps), steps) == (3, sorted(steps))
     wait_until(lambda: not place.descendants(), "the cluster has ended")

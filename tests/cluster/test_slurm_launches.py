@@ -126,7 +126,7 @@ def test_nothing_of_a_surrounding_job_is_passed_on(site: Site, monkeypatch: pyte
         "SLURM_NTASKS": "7",
         "SLURM_RESTART_COUNT": "99",
         "SLURMD_NODENAME": "node3",
-        "SBATCH_PARTITION": "scavenge",
+        "SLURM_JOB_PARTITION": "scavenge",
         "SBATCH_TIMELIMIT": "1",
         "SBATCH_ARRAY_INX": "0-5",
         "SBATCH_EXPORT": "NONE",
