@@ -15,11 +15,12 @@ from augbench.bench.files import owner_of
 from augbench.bench.foreign import FOREIGN_ERRORS
 from augbench.bench.launchers.launcher import Activity, Launcher, Order, launchers
 from augbench.bench.network import build_checked
+from augbench.bench.output_folder import check_output_folder, mark_output_folder
 from augbench.bench.plan import PlannedRun
 from augbench.bench.plugins import explaining
 from augbench.bench.prepared import NotPreparedError, PreparedSource
 from augbench.bench.registry import OURS
-from augbench.bench.run_folder import RunState, check_output_folder, mark_output_folder
+from augbench.bench.run_folder import RunState
 from augbench.bench.spec import Component, RunSpec
 
 LEAST_FREE_BYTES = 200e6

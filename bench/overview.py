@@ -12,8 +12,9 @@ from pydantic_core import to_json
 
 from augbench.bench.claim import last_claim
 from augbench.bench.failures import WITHOUT_RESULT, counted_alike
+from augbench.bench.output_folder import run_folders
 from augbench.bench.plan import read_content, read_result
-from augbench.bench.run_folder import DamagedError, RunFolder, RunState, run_folders
+from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.spec import RunSpec
 from augbench.results.records.labels import RunLabels, label_runs

@@ -14,7 +14,8 @@ from pydantic_core import from_json
 from augbench.bench.completeness import check_whole
 from augbench.bench.errors import UserError
 from augbench.bench.files import read_file
-from augbench.bench.run_folder import DamagedError, NotReadableError, RunFolder, RunState, check_output_folder
+from augbench.bench.output_folder import check_output_folder
+from augbench.bench.run_folder import DamagedError, NotReadableError, RunFolder, RunState
 from augbench.bench.run_states import RunStates
 from augbench.bench.spec import RunSpec
 from augbench.bench.suite import Suite

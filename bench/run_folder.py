@@ -37,7 +37,6 @@ from augbench.bench.registry import NAME_PATTERN
 from augbench.bench.sound_status import sound_status
 from augbench.bench.spec import RunSpec
 
-MARKER = "protocol.json"
 EARLIER = "earlier-attempts"  # folder within a run's, with a folder for what each retry has put aside
 WRITTEN = (
     *("metrics.jsonl", "checkpoint.pt", "log.txt", "environment.json", "model.pt", "examples.npz", "predictions.npz"),
@@ -337,7 +336,7 @@ def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> R
         if not isinstance(read["spec"]["protocol_version"], int):
             raise ValueError("its protocol version is no whole number")
         if read["spec"]["protocol_version"] > PROTOCOL_VERSION:
-            raise DamagedError(_newer(place, read["spec"]["protocol_version"]))
+            raise DamagedError(newer(place, read["spec"]["protocol_version"]))
         spec = RunSpec.model_validate(read["spec"])
         if spec.identity != read["identity"]:
             raise ValueError("its identity does not belong to its specification")
@@ -355,77 +354,9 @@ def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> R
     return spec
 
 
-def check_output_folder(out: Path) -> None:
-    """Make sure that an output folder, where it exists, can be read by this version.
-
-    Raises:
-        UserError: If it cannot be read, is no folder, or was written under a newer protocol version.
-    """
-    marker = out / "runs" / MARKER
-    try:
-        if out.exists() and not out.is_dir():
-            raise UserError(f"{out} is a file. Give the folder that runs are in or are to be written to.")
-        version = read_json(marker)["protocol_version"] if marker.exists() else PROTOCOL_VERSION
-        newer = version > PROTOCOL_VERSION
-    except OSError as error:
-        raise UserError(f"The folder {out} cannot be read: {error.strerror}. Choose another one.") from None
-    except NotReadError as error:
-        raise UserError(
-            f"{out}: {error}. Choose another folder with --out, or have its owner make it readable for you."
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        raise UserError(f"{marker} is damaged. Delete it; `augbench run` writes it again.") from None
-    if newer:
-        raise UserError(_newer(out, version))
-
-
-def mark_output_folder(out: Path) -> None:
-    """Create an output folder and leave the protocol version in it.
-
-    Raises:
-        UserError: If the folder cannot be written to.
-    """
-    folder = make_folder(out / "runs")
-    if not (folder / MARKER).exists():
-        write_json(folder / MARKER, {"protocol_version": PROTOCOL_VERSION})
-
-
-def _newer(path: Path | str, version: int) -> str:
+def newer(path: Path | str, version: int) -> str:
+    """Say that something was written under a newer protocol version."""
     return (
         f"{path} was written under protocol version {version}; this augbench knows versions up to "
         f"{PROTOCOL_VERSION}. Install a newer augbench (`pip install --upgrade augbench`) or choose another folder."
     )
-
-
-def is_run_folder(path: Path) -> bool:
-    """Whether a path is a folder that says what its run is, sound or not."""
-    try:
-        return (path / "spec.json").is_file()
-    except OSError:  # a name that is too long, or a folder that may not be read
-        return False
-
-
-def run_folders(root: Path) -> list[RunFolder]:
-    """List the run folders of an output folder, in a fixed order: every sub-folder that holds or should hold a run.
-
-    Args:
-        root: An output folder, or its sub-folder `runs`.
-
-    Raises:
-        UserError: If the folder does not exist, holds no runs or was written under a newer protocol version.
-    """
-    check_output_folder(root)
-    root = root.resolve()
-    out = root if (root / "runs").is_dir() or root.name != "runs" else root.parent
-    check_output_folder(out)
-    paths = sorted((out / "runs").iterdir()) if (out / "runs").is_dir() else []
-    found = [RunFolder(path) for path in paths if path.is_dir() and not path.name.startswith(".")]
-    if not found and (root / "spec.json").exists():
-        raise UserError(f"{root} is the folder of a single run. Give the output folder: {root.parent.parent}.")
-    if not found:
-        problem = "holds no runs" if root.is_dir() else "does not exist"
-        raise UserError(
-            f"The folder {root} {problem}. Give the folder that `augbench run` or `augbench demo` wrote to with --out, "
-            "or make one: `augbench demo`."
-        )
-    return found

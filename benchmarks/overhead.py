@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from augbench.bench.output_folder import run_folders
 from augbench.bench.placement import Placement
 from augbench.bench.protocol import Budget, Protocol
-from augbench.bench.run_folder import RunFolder, RunState, run_folders
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
 from augbench.bench.stopping import StopSignal
 from augbench.bench.worker import execute

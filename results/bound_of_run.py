@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from augbench.bench.catalogues import methods
 from augbench.bench.errors import UserError
+from augbench.bench.output_folder import is_run_folder
 from augbench.bench.randomness import generator
-from augbench.bench.run_folder import DamagedError, RunFolder, is_run_folder
+from augbench.bench.run_folder import DamagedError, RunFolder
 from augbench.bench.spec import RunSpec
 from augbench.bench.trained import THEN, finished_spec, load_trained_state
 from augbench.bench.training import Trainer, new_trainer

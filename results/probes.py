@@ -12,9 +12,10 @@ from augbench.bench.catalogues import datasets
 from augbench.bench.dataset import ImageData, Split
 from augbench.bench.errors import UserError, to_paste
 from augbench.bench.files import make_folder, write_text
+from augbench.bench.output_folder import is_run_folder, run_folders
 from augbench.bench.probe import PolicyDraws, accuracies
 from augbench.bench.probe_kinds import KINDS, ProbeKind
-from augbench.bench.run_folder import RunFolder, RunState, is_run_folder, run_folders
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.space import shrink
 from augbench.bench.spec import Component, RunSpec, canonical_json, dataset_component
 from augbench.bench.trained import TrainedNetwork, finished_spec, load_network

@@ -21,9 +21,10 @@ from augbench.bench.claim import this_machine
 from augbench.bench.commands.main import main
 from augbench.bench.dataset import DatasetOptions, ImageData, Split
 from augbench.bench.files import write_json
+from augbench.bench.output_folder import mark_output_folder
 from augbench.bench.placement import Placement
 from augbench.bench.protocol import Budget, Protocol
-from augbench.bench.run_folder import RunFolder, RunState, mark_output_folder
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.source_files import Supply
 from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
 from augbench.bench.stopping import StopRequested, StopSignal

@@ -11,9 +11,10 @@ from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out
 from augbench.bench.errors import UserError
 from augbench.bench.failures import WITHOUT_RESULT, job_log
+from augbench.bench.output_folder import run_folders
 from augbench.bench.overview import RecentStates
 from augbench.bench.plain_text import safe
-from augbench.bench.run_folder import RunFolder, RunState, run_folders
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.run_names import run_named
 from augbench.bench.run_states import Observed
 

@@ -13,8 +13,9 @@ from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Order
 from augbench.bench.launchers.ray import Campaign, Ray, worker_environment
 from augbench.bench.launching import check_data_and_networks
+from augbench.bench.output_folder import check_output_folder, is_run_folder, mark_output_folder
 from augbench.bench.plan import PlannedRun
-from augbench.bench.run_folder import RunFolder, RunState, check_output_folder, is_run_folder, mark_output_folder
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, settle
 from augbench.bench.tuning.tuning import Trial, Tuning
 

@@ -19,7 +19,8 @@ from typing import IO
 
 from augbench.bench.errors import UserError
 from augbench.bench.files import atomic_write, read_json
-from augbench.bench.run_folder import MARKER, DamagedError, RunState
+from augbench.bench.output_folder import MARKER
+from augbench.bench.run_folder import DamagedError, RunState
 from augbench.results.records.folders import stored_runs
 from augbench.results.records.problems import Problem
 from augbench.results.records.record import Record

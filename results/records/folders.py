@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from augbench.bench.errors import UserError
-from augbench.bench.run_folder import MARKER, DamagedError, run_folders
+from augbench.bench.output_folder import MARKER, run_folders
+from augbench.bench.run_folder import DamagedError
 from augbench.results.records.problems import Problem
 from augbench.results.records.stored import Stored, read_stored
 from augbench.results.wording import few_names

@@ -14,8 +14,8 @@ import pytest
 from augbench.bench.catalogues import datasets, methods, networks
 from augbench.bench.errors import UserError
 from augbench.bench.launchers.launcher import launchers
+from augbench.bench.output_folder import run_folders
 from augbench.bench.plugins import PLUGINS_VARIABLE, load_plugin, plugin_files, plugins_added
-from augbench.bench.run_folder import run_folders
 
 CommandLine = Callable[..., tuple[int, str, str]]
 

@@ -10,9 +10,10 @@ import pytest
 
 from augbench.bench.errors import UserError
 from augbench.bench.files import read_json, write_json
+from augbench.bench.output_folder import mark_output_folder, run_folders
 from augbench.bench.placement import Placement
 from augbench.bench.plan import make_plan
-from augbench.bench.run_folder import DamagedError, RunFolder, RunState, mark_output_folder, run_folders
+from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.spec import RunSpec
 from augbench.bench.stopping import StopSignal
 from augbench.bench.suite import Comparison, DatasetEntry, MethodEntry, Suite

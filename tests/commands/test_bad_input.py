@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from augbench.bench.files import write_json
-from augbench.bench.run_folder import RunFolder, RunState, mark_output_folder
+from augbench.bench.output_folder import mark_output_folder
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.spec import RunSpec
 
 CommandLine = Callable[..., tuple[int, str, str]]

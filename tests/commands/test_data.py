@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from augbench.bench.output_folder import run_folders
 from augbench.bench.prepared import PreparedSource
-from augbench.bench.run_folder import run_folders
 
 CommandLine = Callable[..., tuple[int, str, str]]
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from augbench.bench.output_folder import run_folders
 from augbench.bench.plugins import PLUGINS_VARIABLE
-from augbench.bench.run_folder import RunFolder, RunState, run_folders
+from augbench.bench.run_folder import RunFolder, RunState
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from augbench.bench.budgets import budgets
+from augbench.bench.output_folder import run_folders
 from augbench.bench.protocol import Budget
-from augbench.bench.run_folder import RunFolder, run_folders
+from augbench.bench.run_folder import RunFolder
 from augbench.bench.suite import built_in_suites
 
 CommandLine = Callable[..., tuple[int, str, str]]

@@ -15,8 +15,9 @@ from augbench.bench import run_states
 from augbench.bench.commands.placing import stopped_by_signals
 from augbench.bench.launchers.launcher import Activity, Order
 from augbench.bench.launchers.local import Local
+from augbench.bench.output_folder import run_folders
 from augbench.bench.plan import PlannedRun
-from augbench.bench.run_folder import RunFolder, RunState, run_folders
+from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.slurm_jobs.client import SlurmError
 from augbench.bench.submissions import new_submission
 from augbench.bench.suite import load_suite
