@@ -5,7 +5,7 @@ from pathlib import Path
 from augbench.bench.errors import UserError
 from augbench.bench.files import NotReadError, make_folder, read_json, write_json
 from augbench.bench.protocol import PROTOCOL_VERSION
-from augbench.bench.run_folder import RunFolder
+from augbench.bench.run_folder import RunFolder, newer
 
 MARKER = "protocol.json"
 

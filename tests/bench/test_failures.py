@@ -76,6 +76,21 @@ def test_a_loss_that_is_not_finite_is_a_failure_with_its_epoch(
     assert [row["epoch"] for row in folder.read_metrics()] == [1, 2]
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_regulariser_that_is_no_number_is_a_failure(
+    value: float,
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Method, "regulariser", lambda self: torch.tensor(value))  # has no gradient to show in weights
+    folder = make_folder(make_spec())
+    assert execute(folder, placement, stop) is RunState.FAILED
+    assert folder.read_status()["exception"] == "DivergedError"
+
+
 @pytest.mark.parametrize("content", [b"", b"no checkpoint"])
 def test_a_damaged_checkpoint_is_a_failure_that_says_so(
     content: bytes, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
