@@ -156,7 +156,7 @@ def _begin(execution: Execution, data: Path, device: torch.device) -> Trainer:
     execution.trainer = trainer
     execution.report("preparation")
     if folder.checkpoint.exists():
-        trainer.load_state_dict(_load(folder.checkpoint, spec.identity))
+        _go_on_from(folder.checkpoint, trainer)
         logger.info("attempt %d goes on from step %d", execution.ownership.attempt, trainer.step)
     execution.begun = execution.saved = (trainer.searched, trainer.step)
     return trainer
@@ -253,16 +253,25 @@ def load_dataset(component: Component, root: Path) -> ImageData:
     return load_checked(*dataset_and_options(component.name, component.all_settings), root)
 
 
-def _load(path: Path, identity: str) -> dict[str, Any]:
-    """Read a checkpoint into main memory; what belongs on a GPU is copied there by whatever it is loaded into."""
+def _go_on_from(path: Path, trainer: Trainer) -> None:
+    """Have a run go on from its checkpoint, read into main memory: what it is loaded into copies it to a GPU."""
     advice = "Give the command again with --retry-failed to have this run start from the beginning."
     try:
         state = read_torch(path)
     except ValueError as error:
         raise UserError(f"The checkpoint {path} is damaged: {error}. {advice}") from None
-    if state.get("identity") != identity:
+    if state.get("identity") != trainer.spec.identity:
         raise UserError(f"The checkpoint {path} belongs to another run. {advice}")
-    return state
+    try:
+        trainer.load_state_dict(state)
+    except UserError:
+        raise
+    except FOREIGN_ERRORS as error:  # a plug-in may load part of it
+        said = in_words(error, *plugin_files())
+        raise UserError(
+            f"The run cannot go on from its checkpoint {path}: {said}. It was written by other code, or is damaged. "
+            f"{advice}"
+        ) from error
 
 
 def serve(placement: Placement, parent: int) -> None:

@@ -27,9 +27,10 @@ def images(subject: Subject) -> None:
     """As many copies as announced come back, for grey and colour images and for batches of any size."""
     for method, batch, copies in _augmented(subject):
         if not isinstance(copies, Copies) or not isinstance(copies.images, Tensor):
-            raise ConformanceError(
-                f"`augment` returned {type(copies).__name__}.", "Return Copies(images) with a tensor."
+            what = (
+                f"Copies with {type(copies.images).__name__}" if isinstance(copies, Copies) else type(copies).__name__
             )
+            raise ConformanceError(f"`augment` returned {what}.", "Return Copies(images) with a tensor.")
         expected = (method.copies * len(batch), *batch.shape[1:])
         if tuple(copies.images.shape) != expected:
             raise ConformanceError(

@@ -208,6 +208,24 @@ def test_a_device_that_is_not_there_is_the_fault_of_the_machine(
     assert execute(folder, placement, stop) is RunState.DONE
 
 
+def test_a_checkpoint_that_lacks_something_is_a_failure_that_says_so(
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    placement: Placement,
+    stop: StopSignal,
+    stop_after: Callable[[int], StopSignal],
+) -> None:
+    folder = make_folder(make_spec())
+    execute(folder, placement, stop_after(2))
+    state = read_torch(folder.checkpoint)
+    del state["device_type"]
+    write_torch(folder.checkpoint, state)
+    assert execute(folder, placement, stop) is RunState.FAILED
+    reason = folder.read_status()["reason"]
+    assert "cannot go on from its checkpoint" in reason and "KeyError: 'device_type'" in reason
+    assert "--retry-failed" in reason
+
+
 def test_the_checkpoint_of_another_run_is_refused(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
