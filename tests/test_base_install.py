@@ -9,7 +9,12 @@ import pytest
 
 OPTIONAL = ("optuna", "ray", "submitit")
 # Modules that are only imported once an extra is known to be there, since their classes are derived from its own.
-NEED_AN_EXTRA = {"augbench.bench.ray_head", "augbench.bench.ray_trials", "augbench.bench.tuning.ray_tuning"}
+NEED_AN_EXTRA = {
+    "augbench.bench.ray_head",
+    "augbench.bench.ray_trials",
+    "augbench.bench.slurm_jobs.sbatch",
+    "augbench.bench.tuning.ray_tuning",
+}
 
 # What a base install lacks, this process is not to find either.
 WITHOUT_EXTRAS = f"""

@@ -41,7 +41,13 @@ def test_the_command_prints_the_terms_and_what_they_are_worth(
     assert other["measured"]["squared_distance"] != numbers["measured"]["squared_distance"]
 
 
-GOOD = ("--lipschitz", "1", "--loss-range", "0", "5", "--device", "cpu")
+def _options(**other: tuple[str, ...]) -> tuple[str, ...]:
+    """Options that are right, with others in their place."""
+    given = {"lipschitz": ("1",), "loss-range": ("0", "5"), "device": ("cpu",)} | other
+    return tuple(word for name, values in given.items() for word in (f"--{name}", *values))
+
+
+GOOD = _options()
 
 
 def _fails_in_one_paragraph(outcome: tuple[int, str, str], *words: str) -> bool:
@@ -69,14 +75,14 @@ def _fails_in_one_paragraph(outcome: tuple[int, str, str], *words: str) -> bool:
 )
 def test_wrong_options(options: tuple[str, ...], words: list[str], write_run: WriteRun, augbench: CommandLine) -> None:
     folder = write_run("scale")
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD, *options), *words)
+    name, *values = options
+    other = _options(**{name.removeprefix("--"): tuple(values)})
+    assert _fails_in_one_paragraph(augbench("bound", folder.path, *other), *words)
 
 
 @pytest.mark.parametrize("missing", ["--lipschitz", "--loss-range"])
 def test_assumptions_that_flatter_have_no_default(missing: str, write_run: WriteRun, augbench: CommandLine) -> None:
-    options = {"--lipschitz": ("1",), "--loss-range": ("0", "5")}
-    del options[missing]
-    given_options = [word for name, values in options.items() for word in (name, *values)]
+    given_options = {"--lipschitz": GOOD[2:5], "--loss-range": GOOD[:2]}[missing]
     code, _, errors = augbench("bound", write_run("scale").path, *given_options)
     assert code == 2
     assert missing in errors
