@@ -19,7 +19,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, end_in_words
 from augbench.bench.plugins import plugin_files
 
 SECONDS_TO_DUMP = 2.0  # for the stack of a process that takes too long
@@ -129,10 +129,9 @@ class _Process:
 
     def how_it_ended(self, stacks: IO[bytes]) -> str:
         """Say how it ended by itself."""
-        code = self.process.wait()
+        end = end_in_words(self.process.wait())
         where = self.exit_line or _own_line(stacks)
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended by itself with status {code}"
-        return f"the process {how}{f', at {where}' if where else ''}."
+        return f"the process {end}{f', at {where}' if where else ''}."
 
     def where_it_is(self, stacks: IO[bytes]) -> str:
         """Name the line of a plug-in that it is at; empty if that cannot be told."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from augbench.bench.causes import Cause
-from augbench.bench.claim import last_claim, owner_here
+from augbench.bench.claim import last_owner, owner_here
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.run_states import Observed, RunStates
 from augbench.bench.slurm_jobs.queue import cancel_jobs
@@ -59,13 +59,12 @@ def cancel(folders: Sequence[RunFolder], out: Path) -> list[RunFolder]:
 
 def _whole_jobs(waiting: Sequence[Observed]) -> Iterator[tuple[Submission, str]]:
     """Find the jobs of which every run waits and is cancelled; others see the requests when they get to such a run."""
-    runs = Counter((one.submission.token, one.job) for one in waiting if one.submission is not None)
-    for one in {(one.submission.token, one.job): one for one in waiting if one.submission is not None}.values():
-        if one.submission is None or one.job is None:
-            continue
-        _, _, number = one.job.partition("_")
-        if runs[one.submission.token, one.job] == len(one.submission.runs_of(int(number or 0))):
-            yield one.submission, one.job
+    jobs = [(one.submission, one.job) for one in waiting if one.submission is not None and one.job is not None]
+    runs = Counter((submission.token, job) for submission, job in jobs)
+    for submission, job in {(submission.token, job): (submission, job) for submission, job in jobs}.values():
+        _, _, number = job.partition("_")
+        if runs[submission.token, job] == len(submission.runs_of(int(number or 0))):
+            yield submission, job
 
 
 def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFolder, Observed]]:
@@ -89,8 +88,7 @@ def end_at_once(folder: RunFolder, known: Observed) -> str:
     Raises:
         SlurmError: If Slurm does not answer.
     """
-    claim = last_claim(folder.path)
-    owner = claim.owner if claim is not None else {}
+    owner = last_owner(folder.path)
     if known.submission is not None and known.job is not None and owner.get("job") == known.job:
         cancel_jobs([(known.submission, known.job)])
         return ""
@@ -103,7 +101,7 @@ def end_at_once(folder: RunFolder, known: Observed) -> str:
         return f"{place}, which belongs to another user"
     except ProcessLookupError:  # it has just ended by itself
         return ""
-    if not _has_died(folder):
+    if not _stop_within(SECONDS_TO_DIE, [folder]):
         return f"{place}, which was killed and has not ended yet"
     if folder.state() is RunState.CANCELLED:
         folder.amend_status(RunState.CANCELLED, cause=Cause.CANCELLED, reason=ENDED)
@@ -116,13 +114,6 @@ def _kill(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
     else:
         os.kill(pid, signal.SIGKILL)
-
-
-def _has_died(folder: RunFolder) -> bool:
-    deadline = time.monotonic() + SECONDS_TO_DIE
-    while (lives := folder.state() is RunState.RUNNING) and time.monotonic() < deadline:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    return not lives
 
 
 def wait_until_stopped(folders: Iterable[RunFolder], on_wait: Callable[[int], None]) -> bool:
@@ -139,7 +130,13 @@ def wait_until_stopped(folders: Iterable[RunFolder], on_wait: Callable[[int], No
     if not stopping:
         return False
     on_wait(len(stopping))
-    deadline = time.monotonic() + SECONDS_TO_STOP
-    while any(folder.state() is RunState.RUNNING for folder in stopping) and time.monotonic() < deadline:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+    _stop_within(SECONDS_TO_STOP, stopping)
     return True
+
+
+def _stop_within(seconds: float, folders: Sequence[RunFolder]) -> bool:
+    """Wait until none of some runs is executed any more, and tell whether that came true in time."""
+    deadline = time.monotonic() + seconds
+    while (go_on := any(folder.state() is RunState.RUNNING for folder in folders)) and time.monotonic() < deadline:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return not go_on

@@ -114,6 +114,12 @@ def last_claim(folder: Path) -> Claim | None:
     return Claim(path, max(numbers), owner if isinstance(owner, dict) else {}, "released" in content)
 
 
+def last_owner(folder: Path) -> dict[str, Any]:
+    """Read who has, or had, a run last, as `Claim.owner`; empty if that is not known."""
+    claim = last_claim(folder)
+    return claim.owner if claim is not None else {}
+
+
 def _names(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208 - names are all that is needed
@@ -149,9 +155,9 @@ def owner_here(folder: Path) -> int | None:
     Raises:
         PermissionError: If the process belongs to another user.
     """
-    claim = last_claim(folder)
-    pid = claim.owner.get("pid") if claim is not None and claim.owner.get("machine") == this_machine() else None
-    if not isinstance(pid, int):
+    owner = last_owner(folder)
+    pid = owner.get("pid")
+    if owner.get("machine") != this_machine() or not isinstance(pid, int):
         return None
     try:
         lock = (folder / "lock").stat()

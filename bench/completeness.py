@@ -11,7 +11,8 @@ from pydantic_core import from_json
 from augbench.bench.files import NotReadError, open_file
 
 END_OF_ZIP = struct.Struct("<4s4H2LH")
-"""A mark, numbers of disks and files, bytes of the list of names and before it, bytes of a comment."""
+"""End of central directory record of PKWARE's APPNOTE.TXT without a comment: a mark, numbers of disks and files, bytes
+of the list of names and before it, bytes of a comment."""
 LONGEST_LINE = 1 << 16  # bytes
 
 

@@ -1,7 +1,6 @@
 """What a result depends on besides its specification: code, versions, machine, device, command."""
 
 import json
-import logging
 import os
 import platform
 import shlex
@@ -15,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import augbench
 from augbench.bench.errors import UnfitMachineError, shortened
 from augbench.bench.plugins import describe_plugins, plugin_files
+from augbench.bench.run_log import logger
 
 if TYPE_CHECKING:  # a launcher asks for no more than a command or the code, and need not wait for torch
     import torch
-
-logger = logging.getLogger("augbench")
 
 # A launcher passes the command that a person gave on to its workers in this variable.
 COMMAND_VARIABLE = "AUGBENCH_COMMAND"

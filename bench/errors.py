@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
+from signal import Signals
 
 LONGEST_QUOTE = 200  # characters
 
@@ -21,6 +22,11 @@ class UnfitMachineError(CannotGoOnError):
 
 class DivergedError(UserError):
     """Training produced a loss that is not a finite number."""
+
+
+def end_in_words(status: int) -> str:
+    """Say how a process has ended, as a predicate; `status` is negative for a signal, as `subprocess` has it."""
+    return f"was killed by {Signals(-status).name}" if status < 0 else f"ended by itself with status {status}"
 
 
 def one_of(kind: str, given: str, valid: Iterable[str], shown: str = "") -> str:

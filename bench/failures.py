@@ -162,14 +162,13 @@ def failure_of(folder: RunFolder, observed: "Observed") -> Failure:
         status = {}  # of an earlier attempt
     step, steps = status.get("step"), status.get("steps")
     of_its_job = job_log(folder, observed)
-    owner = status.get("owner")
     return Failure(
         folder=folder,
         state=observed.state,
         cause=observed.cause or Cause.KILLED,
         reason=observed.reason,
         exception=str(status.get("exception", "")),
-        host=str(status.get("host") or (owner.get("host") if isinstance(owner, dict) else "") or observed.nodes),
+        host=str(status.get("host") or status.get("owner", {}).get("host") or observed.nodes),
         device=str(status.get("device", "")),
         phase=str(status.get("phase", "")),
         step=step if isinstance(step, int) else None,

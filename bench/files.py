@@ -13,7 +13,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,18 +52,18 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise _not_writable(path.parent, error) from None
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            if durable:
-                flush_to_disk(file)
-        temporary.replace(path)
+        with ExitStack() as unless_replaced:
+            unless_replaced.callback(temporary.unlink, missing_ok=True)
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                if durable:
+                    flush_to_disk(file)
+            temporary.replace(path)
+            unless_replaced.pop_all()
         if durable:
             flush_folder(path.parent)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _not_writable(path, error) from None
-        raise
+    except OSError as error:
+        raise _not_writable(path, error) from None
 
 
 def flush_to_disk(file: IO[bytes]) -> None:

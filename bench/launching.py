@@ -25,8 +25,6 @@ from augbench.bench.spec import Component, RunSpec
 
 LEAST_FREE_BYTES = 200e6
 FILES_OF_A_RUN = 15  # and folders
-
-
 SECONDS_TO_LOAD = 1800.0  # a data set of strangers, before a launch
 
 

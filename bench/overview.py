@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from augbench.bench.claim import last_claim
+from augbench.bench.claim import last_owner
 from augbench.bench.failures import WITHOUT_RESULT, counted_alike
 from augbench.bench.output_folder import run_folders
 from augbench.bench.plan import read_content, read_result
@@ -213,16 +213,16 @@ class Survey:
         """
         name, now = folder.path.name, time.time_ns()
         changed, state = self._states_of.get(name, (0, None))
+        if state is RunState.DONE:
+            return states.of(folder, state)
         is_silent = state is RunState.RUNNING and now - changed > SECONDS_OF_SILENCE * 1e9
-        if state is not RunState.DONE and (state is None or is_silent or _changed(folder) != changed):
-            changed = _changed(folder)
+        last_change = _changed(folder)
+        if state is None or is_silent or last_change != changed:
             has_result = read_result(folder, self._kind_of[name][1]) is not None
             state = RunState.DONE if has_result else folder.state()
-            is_old = (
-                now - changed > LEAST_AGE_OF_A_CHANGE * 1e9
-            )  # else another may follow at the same time of the clock
-            if has_result or is_old:
-                self._states_of[name] = (changed, state)
+            # a change that is younger may be followed by another one at the same time of the clock
+            if has_result or now - last_change > LEAST_AGE_OF_A_CHANGE * 1e9:
+                self._states_of[name] = (last_change, state)
         return states.of(folder, state)
 
 
@@ -262,8 +262,7 @@ def progress_of(run: SeenRun, now: datetime) -> Progress:
         run: The run.
         now: The present time, with its zone.
     """
-    status, claim = run.folder.read_status(), last_claim(run.folder.path)
-    owner = claim.owner if claim is not None else {}
+    status, owner = run.folder.read_status(), last_owner(run.folder.path)
     reported = moment(status.get("time"))
     silent = None if reported is None else max(0.0, (now - reported).total_seconds())
     return Progress(

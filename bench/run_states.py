@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from augbench.bench.causes import Cause
-from augbench.bench.claim import last_claim
+from augbench.bench.claim import last_owner
 from augbench.bench.files import how_to_read
 from augbench.bench.run_folder import RunFolder, RunState
 from augbench.bench.slurm_jobs.client import SlurmError
@@ -85,7 +85,8 @@ class RunStates:
             is_cancelled = state is RunState.CANCELLED and folder.cancel_request.exists()  # whatever its job does yet
         except PermissionError:
             return Observed(RunState.UNKNOWN, how_to_read(folder.path))
-        status = {} if state in SILENT else folder.read_status()
+        is_silent = state is RunState.DONE or (state is RunState.PLANNED and submission is None)
+        status = {} if is_silent else folder.read_status()
         if state in SETTLED or is_cancelled:
             return _from_status(status, state, submission, index)
         unreadable = tuple(one for one in self.unreadable if one.may_follow(submission))
@@ -93,11 +94,12 @@ class RunStates:
             return Observed(RunState.UNKNOWN, reason, submission=submission)
         if submission is None:
             return _from_status(status, state, submission, index)
-        return self._submitted(folder, state, submission, index)
+        return self._submitted(folder, state, status, submission, index)
 
-    def _submitted(self, folder: RunFolder, state: RunState, submission: Submission, index: int) -> Observed:
+    def _submitted(
+        self, folder: RunFolder, state: RunState, status: dict[str, Any], submission: Submission, index: int
+    ) -> Observed:
         submission, refused = _outcome(submission)
-        status = folder.read_status()
         own = _from_status(status, state, submission, index)
         begun = _has_begun(own, status, folder)
         # by a launcher of another kind, whose record is newer than whatever became of the job
@@ -186,9 +188,8 @@ def _from_status(status: dict[str, Any], state: RunState, submission: Submission
 
 def _reason(state: RunState, status: dict[str, Any]) -> str:
     if state is RunState.KILLED and "reason" not in status:
-        owner = status.get("owner")
-        host = owner.get("host") if isinstance(owner, dict) else None
-        return f"Its process on {host or 'an unknown machine'} ended without a word."
+        host = status.get("owner", {}).get("host") or "an unknown machine"
+        return f"Its process on {host} ended without a word."
     if state is RunState.UNKNOWN:
         return "Whether a process executes it cannot be told, since its file `lock` cannot be opened."
     return str(status.get("reason", ""))
@@ -211,8 +212,7 @@ def _cause(state: RunState, status: dict[str, Any]) -> Cause | None:
 
 def _has_begun(own: Observed, status: dict[str, Any], folder: RunFolder) -> bool:
     """Whether its last job has got as far as its folder."""
-    claim = last_claim(folder.path)
-    return _is_of_job(status, own) or (claim is not None and _is_of_job(claim.owner, own))
+    return _is_of_job(status, own) or _is_of_job(last_owner(folder.path), own)
 
 
 def _is_of_job(record: dict[str, Any], own: Observed) -> bool:

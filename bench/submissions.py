@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from augbench.bench.errors import CannotGoOnError, UserError
-from augbench.bench.files import how_to_read, make_folder, owner_of, parse_json, write_json
+from augbench.bench.files import how_to_read, make_folder, owner_of, parse_json, read_file, write_json
 from augbench.bench.locks import exclusive, is_held
 
 RECORD = "submission.json"
@@ -216,7 +216,7 @@ def read_submission(folder: Path) -> Submission:
         UserError: If it is damaged, or must not be read.
     """
     try:
-        return Submission.model_validate(parse_json((folder / RECORD).read_bytes(), RECORD))
+        return Submission.model_validate(parse_json(read_file(folder / RECORD), RECORD))
     except (FileNotFoundError, NotADirectoryError):
         raise NoRecordError(
             f"There is no record {folder / RECORD} here. If the machine that submitted the job sees it, the file "

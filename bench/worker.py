@@ -286,9 +286,8 @@ def serve(placement: Placement, parent: int) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a method prints is no answer
     answers.write("ready\n")  # all is imported
     answers.flush()
-    answer = "nothing to do"
+    status = 0
     for line in sys.stdin:
-        answer = ""
         threads, path = json.loads(line)
         try:
             with crashes_to((folder := RunFolder(Path(path))).log):
@@ -297,11 +296,12 @@ def serve(placement: Placement, parent: int) -> None:
             answer = "busy"
         except UserError as error:  # nothing could be recorded: the launcher passes it on
             sys.stderr.write(str(error))
+            status = 1
             break
         answers.write(answer + "\n")
         answers.flush()
     sys.stderr.flush()
-    os._exit(0 if answer else 1)  # whatever threads a method has left behind
+    os._exit(status)  # whatever threads a method has left behind
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ SECONDS_TO_CHECK = 600.0
 
 app = typer.Typer(help="Check something of your own.", no_args_is_help=True)
 
-
 Limit = Annotated[float, typer.Option("--limit", min=1, help="Seconds that the checks may take.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

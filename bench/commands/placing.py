@@ -247,8 +247,8 @@ def stopped_by_signals() -> Iterator[None]:
 
 def raise_left_out(planned: Plan, out: Path) -> None:
     """Raise UserError if run folders were left out, which `tell_of_damage` has named."""
-    if planned.damaged:
-        raise UserError(_left_out(planned, out))
+    if words := _left_out(planned, out):
+        raise UserError(words)
 
 
 def _left_out(planned: Plan, out: Path) -> str:

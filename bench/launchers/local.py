@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from augbench.bench.causes import Cause
-from augbench.bench.claim import LAUNCHER_VARIABLE, last_claim
+from augbench.bench.claim import LAUNCHER_VARIABLE, last_owner
 from augbench.bench.environment import COMMAND_VARIABLE, available_devices, given_command
-from augbench.bench.errors import UserError
+from augbench.bench.errors import UserError, end_in_words
 from augbench.bench.launchers.launcher import Activity, EndedAtOnce, Launcher, Order
 from augbench.bench.memory import kills_for_memory
 from augbench.bench.plan import PlannedRun
@@ -114,8 +114,7 @@ class Worker:
                 if pipe is not None:
                     with suppress(OSError):  # what could not be written to the dead process is flushed again
                         pipe.close()
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended by itself with status {code}"
-        reason, cause = f"The worker process {how}.", Cause.KILLED
+        reason, cause = f"The worker process {end_in_words(code)}.", Cause.KILLED
         if code == -signal.SIGKILL and kills_for_memory() > self.memory_kills:
             reason, cause = f"{reason} The machine ran out of memory: try fewer --workers.", Cause.OUT_OF_MEMORY
         elif code == -signal.SIGKILL:
@@ -246,8 +245,7 @@ class Crew:
 
     def _note_owner(self, folder: RunFolder) -> None:
         """Say once whom a run waits for."""
-        claim = last_claim(folder.path)
-        owner = claim.owner if claim is not None else {}
+        owner = last_owner(folder.path)
         process = f" (process {owner['pid']})" if "pid" in owner else ""
         note = f"Waiting for {owner.get('host', 'another machine')}{process}, which executes {folder.path.name}."
         if note not in self.notes:

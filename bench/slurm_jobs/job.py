@@ -177,8 +177,9 @@ def _execute_when_free(run: "RunFolder", submission: "Submission", stop: StopSig
 
 
 def _tell_of_missing_cores(asked: int) -> None:
-    if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) < asked:
-        cores = len(os.sched_getaffinity(0))
+    from augbench.bench.environment import usable_cores
+
+    if (cores := usable_cores()) < asked:
         _say(f"Note: {asked} CPU cores were asked for, but this process may use {cores}.")
 
 

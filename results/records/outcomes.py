@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from augbench.bench.completeness import END_OF_ZIP
 from augbench.bench.files import UNREADABLE_ARRAYS
 from augbench.bench.metrics import ReliabilityBins, check_probabilities, equal_width_bins
 
 FIRST_BYTES = 512  # that have the shape of the first array in them
 LABELS = b"labels.npy"
 SHAPE = re.compile(rb"'shape': \((\d{1,12}),\)")
-# Of a zip archive (PKWARE's APPNOTE.TXT): end of central directory record without a comment, and local file header
-LAST_RECORD = struct.Struct("<4s4HIIH")
+# Of a zip archive (PKWARE's APPNOTE.TXT)
 LOCAL_HEADER = struct.Struct("<4s4xH16xHH")
 
 
@@ -123,13 +123,13 @@ def _quick_glance(path: Path) -> Glance | None:
     with path.open("rb") as file:
         head = file.read(FIRST_BYTES)
         end = file.seek(0, os.SEEK_END)
-        file.seek(-min(end, LAST_RECORD.size), os.SEEK_END)
+        file.seek(-min(end, END_OF_ZIP.size), os.SEEK_END)
         tail = file.read()
-    if len(tail) != LAST_RECORD.size or len(head) < LOCAL_HEADER.size:
+    if len(tail) != END_OF_ZIP.size or len(head) < LOCAL_HEADER.size:
         return None
-    last, *_, directory, start, comment = LAST_RECORD.unpack(tail)
+    last, *_, directory, start, comment = END_OF_ZIP.unpack(tail)
     first, method, name, extra = LOCAL_HEADER.unpack_from(head)
-    whole = last == b"PK\x05\x06" and comment == 0 and directory + start + LAST_RECORD.size == end
+    whole = last == b"PK\x05\x06" and comment == 0 and directory + start + END_OF_ZIP.size == end
     begin = LOCAL_HEADER.size + name
     if not whole or first != b"PK\x03\x04" or method != zipfile.ZIP_DEFLATED or head[begin - name : begin] != LABELS:
         return None

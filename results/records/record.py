@@ -24,6 +24,9 @@ from augbench.results.records.stored import ADVICE, Stored
 _SPEC = re.compile(
     rb'\{\s*"identity":\s*"([0-9a-f]{64})",\s*"spec":\s*(\{.*)"seed":\s*(\d{1,18})\s*\}\s*\}\s*', re.DOTALL
 )
+AGREEMENT = 1e-6
+"""Largest difference between a metric in `result.json` and the same of the predictions."""
+MOST_TOLD = 3  # of the fields that are wrong
 
 
 @dataclass(frozen=True)
@@ -153,10 +156,6 @@ class Record:
         except ValidationError as error:
             raise _wrong(self.stored, "metrics.jsonl", error) from None
 
-
-AGREEMENT = 1e-6
-"""Largest difference between a metric in `result.json` and the same of the predictions."""
-MOST_TOLD = 3  # of the fields that are wrong
 
 M = TypeVar("M", bound=BaseModel)
 

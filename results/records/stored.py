@@ -7,6 +7,7 @@ from typing import Any
 
 from augbench.bench.files import parse_json, read_json
 from augbench.bench.run_folder import DamagedError, RunFolder, RunState, parse_spec
+from augbench.bench.sound_status import sound_status
 from augbench.bench.spec import RunSpec
 from augbench.bench.tuning.cost import NAME as TUNING
 from augbench.results.records.outcomes import Glance, Outcomes, glance
@@ -72,9 +73,9 @@ class Stored:
         return _damaged_predictions(self.place, problem)
 
     def status_content(self) -> dict[str, Any]:
-        """Read the last status, empty if there is none."""
+        """Read the last status, empty if there is none; what no worker can have written is left out."""
         try:
-            return parse_json(self.status, "status.json")
+            return sound_status(parse_json(self.status, "status.json"))
         except ValueError:
             return {}
 
