@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from augbench.bench.allocator import keep_freed_memory
-from augbench.bench.environment import choose_device
-from augbench.bench.files import write_json
+from augbench.bench.common.files import write_json
+from augbench.bench.training.allocator import keep_freed_memory
+from augbench.bench.training.environment import choose_device
 from benchmarks import machine
 from benchmarks.rows import Row, Settings
 from benchmarks.sections import SECTIONS, section

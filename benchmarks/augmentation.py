@@ -28,8 +28,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torchvision.transforms import v2
 
-from augbench.bench.network import NetworkInput
-from augbench.bench.space import Draw, Space, shared_space, to_unit_interval
+from augbench.bench.augmentation.affine_space import Draw, Space, shared_space, to_unit_interval
+from augbench.bench.augmentation.network_input import NetworkInput
 from benchmarks.made_up import made_up_images
 from benchmarks.rows import Entry, Goal, Row, Settings, compare
 

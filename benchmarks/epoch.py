@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.catalogues import networks
-from augbench.bench.dataset import ImageData
-from augbench.bench.protocol import Budget
-from augbench.bench.space import to_unit_interval
-from augbench.bench.stopping import StopRequested
-from augbench.bench.training import Trainer, network_optimizer
+from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.experiment.catalogues import networks
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.training.stopping import StopRequested
+from augbench.bench.training.trainer import Trainer, network_optimizer
 from benchmarks.made_up import made_up_data, new_run
 from benchmarks.rows import Entry, Goal, Row, Settings, compare
 

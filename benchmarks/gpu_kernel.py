@@ -10,11 +10,11 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from augbench.bench import fused_resampling
-from augbench.bench.fused_resampling import Crops, Launch
-from augbench.bench.network import NetworkInput
-from augbench.bench.resampling import crop, normalised
-from augbench.bench.space import resample, shared_space
+from augbench.bench.augmentation import fused_resampling
+from augbench.bench.augmentation.affine_space import resample, shared_space
+from augbench.bench.augmentation.fused_resampling import Crops, Launch
+from augbench.bench.augmentation.network_input import NetworkInput
+from augbench.bench.augmentation.resampling import crop, normalised
 from benchmarks import machine
 from benchmarks.gpu_parts import Work, attempt
 from benchmarks.rows import Goal

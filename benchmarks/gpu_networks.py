@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from augbench.bench.acceleration import Acceleration
-from augbench.bench.budgets import budgets
-from augbench.bench.dataset import ImageData
-from augbench.bench.protocol import Budget
-from augbench.bench.training import Trainer, build_network
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.experiment.acceleration import Acceleration
+from augbench.bench.experiment.budgets import budgets
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.training.trainer import Trainer, build_network
 from benchmarks.gpu_kernel import PEAK
 from benchmarks.gpu_pack import read_digits, read_photographs
 from benchmarks.gpu_parts import Work, attempt

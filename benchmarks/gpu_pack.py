@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from augbench.bench.catalogues import dataset_and_options
-from augbench.bench.dataset import ImageData, Split, class_balanced_subset
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import ImageData, Split, class_balanced_subset
+from augbench.bench.experiment.catalogues import dataset_and_options
 
 PACKAGES = (
     *("pydantic", "pydantic-core", "typing-inspection", "typing-extensions", "annotated-types"),

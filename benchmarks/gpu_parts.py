@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from augbench.bench.foreign import FOREIGN_ERRORS, in_words
+from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
 from benchmarks.rows import Goal
 
 SHORTEST = 2.0  # seconds: with less, a part is not begun

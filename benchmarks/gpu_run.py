@@ -14,8 +14,8 @@ from unittest.mock import patch
 import torch
 import torch._dynamo  # takes seconds, which the forks of this process need not spend again
 
-from augbench.bench import fused_resampling
-from augbench.bench.files import write_json
+from augbench.bench.augmentation import fused_resampling
+from augbench.bench.common.files import write_json
 from benchmarks import gpu_kernel, gpu_networks, gpu_runs
 from benchmarks.gpu_parts import GOAL, Outcome, Part, Work, measure_parts
 from benchmarks.rows import Row, Settings

@@ -11,14 +11,14 @@ from typing import Any
 
 import torch
 
-from augbench.bench.acceleration import Acceleration
-from augbench.bench.catalogues import methods
-from augbench.bench.dataset import ImageData
-from augbench.bench.evaluation import evaluate, summarise
-from augbench.bench.probe import rotation_probe
-from augbench.bench.protocol import Budget
-from augbench.bench.stopping import StopRequested
-from augbench.bench.training import Trainer
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.experiment.acceleration import Acceleration
+from augbench.bench.experiment.catalogues import methods
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.training.evaluation import evaluate, summarise
+from augbench.bench.training.probe import rotation_probe
+from augbench.bench.training.stopping import StopRequested
+from augbench.bench.training.trainer import Trainer
 from benchmarks.gpu_networks import FAST, QUICK_NETWORK, budget_of, flops_of_a_step, peak_of
 from benchmarks.gpu_pack import read_digits, read_photographs
 from benchmarks.gpu_parts import Work, attempt

@@ -22,11 +22,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from augbench.bench.catalogues import dataset_and_options
-from augbench.bench.dataset import ImageData, Split
-from augbench.bench.environment import code_state, describe_device
-from augbench.bench.files import write_json
-from augbench.bench.protocol import Budget
+from augbench.bench.common.files import write_json
+from augbench.bench.data.dataset import ImageData, Split
+from augbench.bench.experiment.catalogues import dataset_and_options
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.training.environment import code_state, describe_device
 from benchmarks.machine import kernel_bytes
 from benchmarks.made_up import new_run
 

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from augbench.bench.dataset import ImageData, Split
-from augbench.bench.protocol import Budget
-from augbench.bench.spec import Component, RunSpec, method_component, network_component
-from augbench.bench.training import Trainer, new_trainer
+from augbench.bench.data.dataset import ImageData, Split
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.experiment.spec import Component, RunSpec, method_component, network_component
+from augbench.bench.training.trainer import Trainer, new_trainer
 
 CLASSES = 10
 

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from augbench.bench.output_folder import run_folders
-from augbench.bench.placement import Placement
-from augbench.bench.protocol import Budget, Protocol
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
-from augbench.bench.stopping import StopSignal
-from augbench.bench.worker import execute
+from augbench.bench.experiment.protocol import Budget, Protocol
+from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component
+from augbench.bench.runs.output_folder import run_folders
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.worker import execute
 from benchmarks.file_calls import count_calls
 from benchmarks.rows import Goal, Row, Settings
 

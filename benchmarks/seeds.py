@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
 
-from augbench.bench.catalogues import networks
-from augbench.bench.space import to_unit_interval
+from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.experiment.catalogues import networks
 from benchmarks.made_up import CLASSES, made_up_images
 from benchmarks.rows import Entry, Row, Settings, compare
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from augbench.bench.protocol import Budget
+from augbench.bench.experiment.protocol import Budget
 from benchmarks.made_up import made_up_data, new_run
 from benchmarks.rows import Entry, Goal, Row, Settings, compare
 

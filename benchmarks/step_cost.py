@@ -22,15 +22,15 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from augbench.bench.allocator import keep_freed_memory
-from augbench.bench.catalogues import methods
-from augbench.bench.dataset import ImageData
-from augbench.bench.environment import choose_device, code_state, describe_device
-from augbench.bench.files import write_json
-from augbench.bench.protocol import Budget
-from augbench.bench.spec import dataset_component
-from augbench.bench.training import Trainer
-from augbench.bench.worker import load_dataset
+from augbench.bench.common.files import write_json
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.experiment.catalogues import methods
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.experiment.spec import dataset_component
+from augbench.bench.training.allocator import keep_freed_memory
+from augbench.bench.training.environment import choose_device, code_state, describe_device
+from augbench.bench.training.trainer import Trainer
+from augbench.bench.training.worker import load_dataset
 from benchmarks.made_up import new_run
 from benchmarks.timing import paired_ratio
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from augbench.bench.downloads import Published
-from augbench.bench.errors import UserError
-from augbench.bench.source_files import SourceFile
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.downloads import Published
+from augbench.bench.data.source_files import SourceFile
 
 if TYPE_CHECKING:
     from torchvision.datasets import CIFAR10

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from augbench.bench.prepared import Arrays, PreparedSource
-from augbench.bench.registry import register
-from augbench.bench.source_files import SourceFile
+from augbench.bench.data.prepared import Arrays, PreparedSource
+from augbench.bench.data.source_files import SourceFile
+from augbench.bench.registry.registry import register
 from augbench.datasets.cifar import cifar_sources, read_batches
 
 SIZE = 169_001_437  # bytes of the archive

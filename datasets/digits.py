@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from augbench.bench.dataset import DatasetOptions, ImageData, Split
-from augbench.bench.prepared import PreparedOptions, PreparedSource
-from augbench.bench.space import shrink, transform_and_shrink
+from augbench.bench.augmentation.affine_space import shrink, transform_and_shrink
+from augbench.bench.data.dataset import DatasetOptions, ImageData, Split
+from augbench.bench.data.prepared import PreparedOptions, PreparedSource
 
 ROTATION_SEED = 20230804
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from augbench.bench.prepared import Arrays
-from augbench.bench.registry import register
-from augbench.bench.source_files import SourceFile
+from augbench.bench.data.prepared import Arrays
+from augbench.bench.data.source_files import SourceFile
+from augbench.bench.registry.registry import register
 from augbench.datasets.digits import PreparedDigits
 from augbench.datasets.idx import idx_sources, read_idx_data
 

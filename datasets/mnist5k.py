@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
-from augbench.bench.errors import UserError
-from augbench.bench.registry import register
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
+from augbench.bench.registry.registry import register
 from augbench.datasets.digits import DigitOptions, rotation_angles, shrunk, turn
 
 TEST_EVERY = 5  # every fifth image of each class is a test image

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from pydantic import Field, ValidationInfo, field_validator
 
-from augbench.bench.catalogues import dataset_and_options, datasets
-from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
-from augbench.bench.dataset_checks import load_checked
-from augbench.bench.errors import UserError, one_of
-from augbench.bench.law import PlantedLaw
-from augbench.bench.registry import register
-from augbench.bench.space import Draw, Space, shared_space, shrink, transform_and_shrink
-from augbench.bench.spec import Component, canonical_json, dataset_component
+from augbench.bench.augmentation.affine_space import Draw, Space, shared_space, shrink, transform_and_shrink
+from augbench.bench.augmentation.transform_distribution import PlantedLaw
+from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
+from augbench.bench.data.dataset_checks import load_checked
+from augbench.bench.experiment.catalogues import dataset_and_options, datasets
+from augbench.bench.experiment.spec import Component, canonical_json, dataset_component
+from augbench.bench.registry.registry import register
 
 PLANTING_SEED = 20250321
 

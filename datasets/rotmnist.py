@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from augbench.bench.prepared import REQUIRED, Arrays
-from augbench.bench.registry import register
-from augbench.bench.source_files import SourceFile
+from augbench.bench.data.prepared import REQUIRED, Arrays
+from augbench.bench.data.source_files import SourceFile
+from augbench.bench.registry.registry import register
 from augbench.datasets.digits import PreparedDigits, rotation_angles, turn
 from augbench.datasets.idx import read_idx_data
 from augbench.datasets.mnist import mnist_sources

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from augbench.bench.downloads import Published
-from augbench.bench.errors import UserError
-from augbench.bench.prepared import Arrays
-from augbench.bench.registry import register
-from augbench.bench.source_files import SourceFile
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.downloads import Published
+from augbench.bench.data.prepared import Arrays
+from augbench.bench.data.source_files import SourceFile
+from augbench.bench.registry.registry import register
 from augbench.datasets.digits import PreparedDigits
 
 ARCHIVE = Published(

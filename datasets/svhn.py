@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from augbench.bench.downloads import Published
-from augbench.bench.errors import UserError
-from augbench.bench.prepared import Arrays, PreparedSource
-from augbench.bench.registry import register
-from augbench.bench.source_files import SourceFile
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.downloads import Published
+from augbench.bench.data.prepared import Arrays, PreparedSource
+from augbench.bench.data.source_files import SourceFile
+from augbench.bench.registry.registry import register
 
 SIZES = {"train": 182_040_794, "extra": 1_329_278_602, "test": 64_275_384}  # bytes
 SIDE = 32

@@ -1,6 +1,6 @@
 """SVHN with its extra digits, under a name of its own, so that the two never stand in one column."""
 
-from augbench.bench.registry import register
+from augbench.bench.registry.registry import register
 from augbench.datasets.svhn import Svhn
 
 

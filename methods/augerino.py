@@ -7,10 +7,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
-from augbench.bench.ranges import tunable
-from augbench.bench.registry import register
-from augbench.bench.space import resample, to_unit_interval
+from augbench.bench.augmentation.affine_space import resample, to_unit_interval
+from augbench.bench.contract.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
+from augbench.bench.contract.search_space import tunable
+from augbench.bench.registry.registry import register
 
 SERIES_TERMS = 6
 SQUARINGS = 5

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from augbench.bench.method import Setting
-from augbench.bench.registry import register
-from augbench.bench.space import Draw, resample, to_unit_interval
+from augbench.bench.augmentation.affine_space import Draw, resample, to_unit_interval
+from augbench.bench.contract.method import Setting
+from augbench.bench.registry.registry import register
 from augbench.methods.augerino import Augerino, AugerinoHyperparameters
 
 

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from augbench.bench.method import Copies, Setting
-from augbench.bench.ranges import tunable
-from augbench.bench.registry import register
-from augbench.bench.space import Space
+from augbench.bench.augmentation.affine_space import Space
+from augbench.bench.contract.method import Copies, Setting
+from augbench.bench.contract.search_space import tunable
+from augbench.bench.registry.registry import register
 from augbench.methods.augerino import (
     GENERATORS,
     WIDTHS_DEVIATIONS,

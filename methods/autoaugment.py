@@ -3,9 +3,9 @@
 import torch
 from pydantic import Field
 
-from augbench.bench.image_space import OPERATIONS
-from augbench.bench.method import Hyperparameters, Setting
-from augbench.bench.registry import register
+from augbench.bench.augmentation.image_operations import OPERATIONS
+from augbench.bench.contract.method import Hyperparameters, Setting
+from augbench.bench.registry.registry import register
 from augbench.methods.autoaugment_policies import POLICIES, PolicyName
 from augbench.methods.wide_policy import (
     AUTOAUGMENT_RANGES,

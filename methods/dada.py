@@ -7,10 +7,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from augbench.bench.method import Setting, SharedSpaceMethod
-from augbench.bench.registry import register
-from augbench.bench.search import SearchProblem
-from augbench.bench.space import Draw
+from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.contract.method import Setting, SharedSpaceMethod
+from augbench.bench.contract.search import SearchProblem
+from augbench.bench.registry.registry import register
 from augbench.methods.dada_policy import all_pairs
 from augbench.methods.dada_search import SearchHyperparameters, search_policy
 

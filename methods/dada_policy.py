@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from augbench.bench.space import Draw, Space
+from augbench.bench.augmentation.affine_space import Draw, Space
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from augbench.bench.catalogues import NetworkName
-from augbench.bench.dataset import Split
-from augbench.bench.errors import DivergedError
-from augbench.bench.method import Hyperparameters
-from augbench.bench.ranges import tunable
-from augbench.bench.search import SearchProblem, shuffled_batches
-from augbench.bench.space import to_unit_interval
+from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.common.errors import DivergedError
+from augbench.bench.contract.method import Hyperparameters
+from augbench.bench.contract.search import SearchProblem, shuffled_batches
+from augbench.bench.contract.search_space import tunable
+from augbench.bench.data.dataset import Split
+from augbench.bench.experiment.catalogues import NetworkName
 from augbench.methods.dada_estimator import ControlVariate, draw_sample, relax
 from augbench.methods.dada_policy import BlockPairs
 

@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.image_space import OPERATIONS
-from augbench.bench.method import Setting
-from augbench.bench.registry import register
-from augbench.bench.search import SearchProblem
+from augbench.bench.augmentation.image_operations import OPERATIONS
+from augbench.bench.contract.method import Setting
+from augbench.bench.contract.search import SearchProblem
+from augbench.bench.registry.registry import register
 from augbench.methods.fast_aa_search import DensityMatching, DensityMatchingHyperparameters
 from augbench.methods.policy_file import PolicyContent, SubPolicy
 from augbench.methods.subpolicies import IDENTITY, STAGES, SubPolicies, SubPolicyMethod, symmetric_mapping

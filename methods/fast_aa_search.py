@@ -13,14 +13,14 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from augbench.bench.catalogues import NetworkName
-from augbench.bench.dataset import Split, split_off_validation
-from augbench.bench.errors import UserError
-from augbench.bench.image_space import ImageSpace
-from augbench.bench.method import Hyperparameters, repeat
-from augbench.bench.ranges import tunable
-from augbench.bench.search import SearchProblem, shuffled_batches
-from augbench.bench.space import to_unit_interval
+from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.augmentation.image_operations import ImageSpace
+from augbench.bench.common.errors import UserError
+from augbench.bench.contract.method import Hyperparameters, repeat
+from augbench.bench.contract.search import SearchProblem, shuffled_batches
+from augbench.bench.contract.search_space import tunable
+from augbench.bench.data.dataset import Split, split_off_validation
+from augbench.bench.experiment.catalogues import NetworkName
 from augbench.methods.subpolicies import SEARCHED, STAGES, LevelMapping, SubPolicies
 from augbench.methods.wide_policy import apply_in_turn
 

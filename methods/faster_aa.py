@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.image_space import OPERATIONS, ImageSpace
-from augbench.bench.method import Setting
-from augbench.bench.registry import register
-from augbench.bench.search import SearchProblem
+from augbench.bench.augmentation.image_operations import OPERATIONS, ImageSpace
+from augbench.bench.contract.method import Setting
+from augbench.bench.contract.search import SearchProblem
+from augbench.bench.registry.registry import register
 from augbench.methods.faster_aa_search import AdversarialSearch, AdversarialSearchHyperparameters, MixturePolicy
 from augbench.methods.subpolicies import (
     SEARCHED,

@@ -15,13 +15,13 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from augbench.bench.catalogues import NetworkName
-from augbench.bench.dataset import Split
-from augbench.bench.image_space import OPERATIONS, ImageSpace
-from augbench.bench.method import Hyperparameters, Setting
-from augbench.bench.ranges import tunable
-from augbench.bench.search import SearchProblem, shuffled_batches
-from augbench.bench.space import to_unit_interval
+from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.augmentation.image_operations import OPERATIONS, ImageSpace
+from augbench.bench.contract.method import Hyperparameters, Setting
+from augbench.bench.contract.search import SearchProblem, shuffled_batches
+from augbench.bench.contract.search_space import tunable
+from augbench.bench.data.dataset import Split
+from augbench.bench.experiment.catalogues import NetworkName
 from augbench.methods.subpolicies import SEARCHED, STAGES, LevelMapping
 
 FEATURES = 64

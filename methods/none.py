@@ -2,8 +2,8 @@
 
 import torch
 
-from augbench.bench.method import Hyperparameters, Method
-from augbench.bench.registry import register
+from augbench.bench.contract.method import Hyperparameters, Method
+from augbench.bench.registry.registry import register
 
 
 @register("none")

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from augbench.bench.errors import UserError, one_of
-from augbench.bench.image_space import OPERATIONS
-from augbench.bench.user_input import read_user_text, user_path
+from augbench.bench.augmentation.image_operations import OPERATIONS
+from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.common.user_input import read_user_text, user_path
 from augbench.methods.subpolicies import STAGES
 
 Step = tuple[str, float, float]

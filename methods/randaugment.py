@@ -3,10 +3,10 @@
 import torch
 from pydantic import Field, model_validator
 
-from augbench.bench.method import Hyperparameters, Setting, SharedSpaceMethod
-from augbench.bench.ranges import tunable
-from augbench.bench.registry import register
-from augbench.bench.space import Draw
+from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.contract.method import Hyperparameters, Setting, SharedSpaceMethod
+from augbench.bench.contract.search_space import tunable
+from augbench.bench.registry.registry import register
 
 
 class RandAugmentHyperparameters(Hyperparameters):

@@ -3,9 +3,9 @@
 import torch
 from pydantic import Field, model_validator
 
-from augbench.bench.method import Hyperparameters, Setting
-from augbench.bench.ranges import tunable
-from augbench.bench.registry import register
+from augbench.bench.contract.method import Hyperparameters, Setting
+from augbench.bench.contract.search_space import tunable
+from augbench.bench.registry.registry import register
 from augbench.methods.wide_policy import (
     AUTOAUGMENT_RANGES,
     AUTOAUGMENT_RANGES_DEVIATION,

@@ -6,10 +6,10 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from augbench.bench.method import Copies, Hyperparameters, Setting, SharedSpaceMethod
-from augbench.bench.ranges import tunable
-from augbench.bench.registry import register
-from augbench.bench.space import Draw
+from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.contract.method import Copies, Hyperparameters, Setting, SharedSpaceMethod
+from augbench.bench.contract.search_space import tunable
+from augbench.bench.registry.registry import register
 from augbench.methods.scale_estimators import Estimator, probability_gradient
 from augbench.methods.scale_regulariser import parameter_free_divergence, parametric_divergence
 

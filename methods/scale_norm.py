@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from augbench.bench.ranges import tunable
-from augbench.bench.registry import register
+from augbench.bench.contract.search_space import tunable
+from augbench.bench.registry.registry import register
 from augbench.methods.scale import DISTRIBUTION_DEVIATIONS, DistributionHyperparameters, LearnedDistribution
 
 

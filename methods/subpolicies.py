@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from augbench.bench.image_space import GEOMETRIC, OPERATIONS
-from augbench.bench.method import H
+from augbench.bench.augmentation.image_operations import GEOMETRIC, OPERATIONS
+from augbench.bench.contract.method import H
 from augbench.methods.wide_policy import Application, WidePolicy
 
 STAGES = 2

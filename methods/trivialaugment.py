@@ -3,9 +3,9 @@
 import torch
 from pydantic import Field
 
-from augbench.bench.method import Hyperparameters, Setting, SharedSpaceMethod
-from augbench.bench.registry import register
-from augbench.bench.space import Draw
+from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.contract.method import Hyperparameters, Setting, SharedSpaceMethod
+from augbench.bench.registry.registry import register
 
 
 class TrivialAugmentHyperparameters(Hyperparameters):

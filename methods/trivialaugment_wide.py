@@ -3,8 +3,8 @@
 import torch
 from pydantic import Field
 
-from augbench.bench.method import Hyperparameters, Setting
-from augbench.bench.registry import register
+from augbench.bench.contract.method import Hyperparameters, Setting
+from augbench.bench.registry.registry import register
 from augbench.methods.wide_policy import DEVIATIONS, RANDOM_OPERATIONS, Application, Ranges, WidePolicy
 
 WIDE = Ranges(shear=0.99, translation=1.0, rotation=135.0, enhancement=0.99, bits=2)

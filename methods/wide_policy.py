@@ -6,9 +6,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from augbench.bench.image_space import MAGNITUDES, OPERATIONS, ImageSpace
-from augbench.bench.method import Copies, H, Method, Policy, repeat
-from augbench.bench.space import to_unit_interval
+from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.augmentation.image_operations import MAGNITUDES, OPERATIONS, ImageSpace
+from augbench.bench.contract.method import Copies, H, Method, Policy, repeat
 
 RANDOM_OPERATIONS = OPERATIONS[: OPERATIONS.index("Invert")]
 """The 14 operations that TrivialAugment and RandAugment choose from, first in `OPERATIONS`."""

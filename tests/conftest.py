@@ -17,18 +17,18 @@ import pytest
 import torch
 from hypothesis import settings
 
-from augbench.bench.claim import this_machine
 from augbench.bench.commands.main import main
-from augbench.bench.dataset import DatasetOptions, ImageData, Split
-from augbench.bench.files import write_json
-from augbench.bench.output_folder import mark_output_folder
-from augbench.bench.placement import Placement
-from augbench.bench.protocol import Budget, Protocol
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.source_files import Supply
-from augbench.bench.spec import RunSpec, dataset_component, method_component, network_component
-from augbench.bench.stopping import StopRequested, StopSignal
-from augbench.bench.submissions import Submission, new_submission
+from augbench.bench.common.files import write_json
+from augbench.bench.data.dataset import DatasetOptions, ImageData, Split
+from augbench.bench.data.source_files import Supply
+from augbench.bench.experiment.protocol import Budget, Protocol
+from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component
+from augbench.bench.runs.claim import this_machine
+from augbench.bench.runs.output_folder import mark_output_folder
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.submissions import Submission, new_submission
+from augbench.bench.training.stopping import StopRequested, StopSignal
 from augbench.datasets.cifar10 import Cifar10
 from augbench.datasets.mnist import Mnist
 from augbench.datasets.mnist5k import Mnist5k

@@ -10,9 +10,9 @@ import pytest
 OPTIONAL = ("optuna", "ray", "submitit")
 # Modules that are only imported once an extra is known to be there, since their classes are derived from its own.
 NEED_AN_EXTRA = {
-    "augbench.bench.ray_head",
-    "augbench.bench.ray_trials",
-    "augbench.bench.slurm_jobs.sbatch",
+    "augbench.bench.launchers.ray_jobs.head",
+    "augbench.bench.launchers.ray_jobs.trials",
+    "augbench.bench.launchers.slurm_jobs.sbatch",
     "augbench.bench.tuning.ray_tuning",
 }
 

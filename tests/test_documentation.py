@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import torch
 
+from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.commands.creating import NewMethod
+from augbench.bench.common.files import write_text
 from augbench.bench.conformance import check_method
-from augbench.bench.files import write_text
-from augbench.bench.method import Method, Setting
-from augbench.bench.plugins import GROUPS, load_plugin, plugins_added
-from augbench.bench.profile import parse_profile
-from augbench.bench.space import shared_space
-from augbench.bench.suite import parse_suite
+from augbench.bench.contract.method import Method, Setting
+from augbench.bench.experiment.suite import parse_suite
+from augbench.bench.planning.profile import parse_profile
+from augbench.bench.registry.plugins import GROUPS, load_plugin, plugins_added
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

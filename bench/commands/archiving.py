@@ -7,7 +7,7 @@ import typer
 
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.showing import SkipDamaged, Sources, offering_to_skip
-from augbench.bench.plain_text import safe
+from augbench.bench.common.plain_text import safe
 
 
 @offering_to_skip()
@@ -32,10 +32,10 @@ def archive(
 ) -> None:
     """Pack runs into one file that `--from` of other commands reads."""
     with ended_by_ctrl_c():
+        from augbench.bench.common.wording import counted
+        from augbench.results.model.packing import pack
         from augbench.results.records.anonymous import Anonymiser
-        from augbench.results.records.packing import pack
         from augbench.results.records.problems import left_out
-        from augbench.results.wording import counted
 
     anonymiser = Anonymiser() if anonymous else None
     count, problems = pack(sources, out, skip_damaged=skip_damaged, anonymiser=anonymiser)

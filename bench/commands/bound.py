@@ -10,9 +10,9 @@ from rich.table import Table
 
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
-from augbench.bench.environment import choose_device
-from augbench.bench.run_folder import RunFolder
-from augbench.results.bound import Assumptions, PacBayesBound, PriorMean
+from augbench.bench.runs.run_folder import RunFolder
+from augbench.bench.training.environment import choose_device
+from augbench.results.statistics.bound import Assumptions, PacBayesBound, PriorMean
 
 
 def bound(
@@ -32,7 +32,7 @@ def bound(
 ) -> None:
     """Evaluate the PAC-Bayes bound of SCALE for one run, term by term, and say what it is worth."""
     with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.results.bound_of_run import pac_bayes_bound
+        from augbench.results.studies.bound_of_run import pac_bayes_bound
 
     found = pac_bayes_bound(
         RunFolder(run),

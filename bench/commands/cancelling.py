@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.cancelling import AT_WORK, can_be_cancelled, cancel, end_at_once
-from augbench.bench.causes import Cause
 from augbench.bench.commands.logs import RUN_HELP
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
-from augbench.bench.errors import UserError, to_paste
-from augbench.bench.overview import Overview, SeenRun, Survey
-from augbench.bench.plain_text import safe
-from augbench.bench.plan import counts_in_words, runs_in_words
-from augbench.bench.run_folder import RunState
-from augbench.bench.run_names import runs_named
+from augbench.bench.common.errors import UserError, to_paste
+from augbench.bench.common.plain_text import safe
+from augbench.bench.launchers.cancelling import AT_WORK, can_be_cancelled, cancel, end_at_once
+from augbench.bench.planning.plan import counts_in_words, runs_in_words
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.overview import Overview, SeenRun, Survey
+from augbench.bench.runs.run_folder import RunState
+from augbench.bench.runs.run_names import runs_named
 
 
 def cancel_runs(

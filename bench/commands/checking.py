@@ -14,8 +14,8 @@ from rich.table import Table
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device
 from augbench.bench.commands.screen import waiting
-from augbench.bench.errors import UserError
-from augbench.bench.plain_text import safe
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.plain_text import safe
 
 if TYPE_CHECKING:
     from augbench.bench.conformance.outcome import Report
@@ -83,7 +83,7 @@ def _check(name: str, order: Mapping[str, Any], limit: float, *, as_json: bool) 
         typer.Exit: With status 1 if a check failed.
     """
     with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.bench.apart import run_apart
+        from augbench.bench.conformance.apart import run_apart
         from augbench.bench.conformance.outcome import Report
 
     console = Console()

@@ -12,11 +12,11 @@ import typer
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import augbench.methods
-from augbench.bench.catalogues import methods
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.errors import CannotGoOnError, UserError, to_paste
-from augbench.bench.files import write_text
-from augbench.bench.registry import NAME_PATTERN
+from augbench.bench.common.errors import CannotGoOnError, UserError, to_paste
+from augbench.bench.common.files import write_text
+from augbench.bench.experiment.catalogues import methods
+from augbench.bench.registry.registry import NAME_PATTERN
 
 LONGEST_NAME = 24  # characters: longer ones make rows of tables and lines of code too long
 PACKAGE = "augbench.methods"
@@ -78,7 +78,7 @@ class NewMethod:
     def texts(self) -> dict[Path, str]:
         """What is to be written, by path."""
         templates = Environment(  # noqa: S701 - it is Python that is written, and no page
-            loader=PackageLoader("augbench.bench"),
+            loader=PackageLoader("augbench.bench.commands"),
             undefined=StrictUndefined,
             keep_trailing_newline=True,
             trim_blocks=True,

@@ -9,7 +9,7 @@ from rich.console import Console
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import LaunchDevice, RetryFailed, Workers, make_order
 from augbench.bench.commands.showing import show_tables
-from augbench.bench.suite import load_suite
+from augbench.bench.experiment.suite import load_suite
 
 
 def demo(
@@ -32,8 +32,8 @@ def demo(
 def show(out: Path) -> None:
     """Print the table and the findings of an output folder and write tables, figures and a report beside its runs."""
     from augbench.results.figures import write_figures
-    from augbench.results.findings import findings
-    from augbench.results.frame import load_runs
+    from augbench.results.model.findings import findings
+    from augbench.results.model.frame import load_runs
     from augbench.results.report import TITLE, write_report
     from augbench.results.tables import write_tables
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from augbench.bench.causes import Cause
 from augbench.bench.commands.interrupts import INTERRUPTED, ended_by_ctrl_c
 from augbench.bench.commands.logs import RUN_HELP
 from augbench.bench.commands.options import (
@@ -28,8 +27,12 @@ from augbench.bench.commands.options import (
     where,
 )
 from augbench.bench.commands.plain import in_one_line
-from augbench.bench.errors import UserError, one_of, to_paste
-from augbench.bench.failures import (
+from augbench.bench.common.errors import UserError, one_of, to_paste
+from augbench.bench.common.plain_text import safe
+from augbench.bench.launchers.launcher import Order
+from augbench.bench.planning.plan import PlannedRun, counts_in_words, runs_in_words, state_in_words
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.failures import (
     MEANING,
     WHAT_HELPS,
     WITHOUT_RESULT,
@@ -40,12 +43,9 @@ from augbench.bench.failures import (
     group_failures,
     placing_options,
 )
-from augbench.bench.launchers.launcher import Order
-from augbench.bench.overview import Overview, SeenRun, Survey, moment
-from augbench.bench.plain_text import safe
-from augbench.bench.plan import PlannedRun, counts_in_words, runs_in_words, state_in_words
-from augbench.bench.run_folder import DamagedError, RunState
-from augbench.bench.run_names import runs_named
+from augbench.bench.runs.overview import Overview, SeenRun, Survey, moment
+from augbench.bench.runs.run_folder import DamagedError, RunState
+from augbench.bench.runs.run_names import runs_named
 
 MOST_RUNS = 3
 MOST_REASONS = 3

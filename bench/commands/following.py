@@ -18,12 +18,12 @@ from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
 from augbench.bench.commands.plain import duration, in_one_line
 from augbench.bench.commands.screen import is_screen
-from augbench.bench.errors import UserError, to_paste
-from augbench.bench.failures import WITHOUT_RESULT
-from augbench.bench.overview import Overview, Progress, SeenRun, Survey, progress_of
-from augbench.bench.plain_text import safe
-from augbench.bench.plan import counts_in_words, runs_in_words, state_in_words
-from augbench.bench.run_folder import RunState
+from augbench.bench.common.errors import UserError, to_paste
+from augbench.bench.common.plain_text import safe
+from augbench.bench.planning.plan import counts_in_words, runs_in_words, state_in_words
+from augbench.bench.runs.failures import WITHOUT_RESULT
+from augbench.bench.runs.overview import Overview, Progress, SeenRun, Survey, progress_of
+from augbench.bench.runs.run_folder import RunState
 
 COLUMNS = (RunState.DONE, RunState.RUNNING, RunState.SUBMITTED, RunState.PLANNED, *WITHOUT_RESULT, RunState.UNKNOWN)
 MOST_ROWS = 40

@@ -12,17 +12,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from augbench.bench.budgets import Level, PaperBudget, budgets
-from augbench.bench.catalogues import datasets, methods, networks
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.errors import UserError, one_of
+from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.contract.search_space import KEY as TUNED
+from augbench.bench.contract.search_space import Range
+from augbench.bench.experiment.budgets import Level, PaperBudget, budgets
+from augbench.bench.experiment.catalogues import datasets, methods, networks
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.experiment.suite import built_in_suites, parse_suite
 from augbench.bench.launchers.launcher import launchers
-from augbench.bench.profile import built_in_profiles, parse_profile
-from augbench.bench.protocol import Budget
-from augbench.bench.ranges import KEY as TUNED
-from augbench.bench.ranges import Range
-from augbench.bench.registry import IN_A_FILE_OF_YOUR_OWN, Catalogue
-from augbench.bench.suite import built_in_suites, parse_suite
+from augbench.bench.planning.profile import built_in_profiles, parse_profile
+from augbench.bench.registry.registry import IN_A_FILE_OF_YOUR_OWN, Catalogue
 
 
 class Kind(StrEnum):

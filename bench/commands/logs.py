@@ -9,14 +9,14 @@ import typer
 
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out
-from augbench.bench.errors import UserError
-from augbench.bench.failures import WITHOUT_RESULT, job_log
-from augbench.bench.output_folder import run_folders
-from augbench.bench.overview import RecentStates
-from augbench.bench.plain_text import safe
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.run_names import run_named
-from augbench.bench.run_states import Observed
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.plain_text import safe
+from augbench.bench.runs.failures import WITHOUT_RESULT, job_log
+from augbench.bench.runs.output_folder import run_folders
+from augbench.bench.runs.overview import RecentStates
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_names import run_named
+from augbench.bench.runs.run_states import Observed
 
 SECONDS_BETWEEN_LOOKS = 1.0
 ENDED = (RunState.DONE, *WITHOUT_RESULT)

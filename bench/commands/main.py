@@ -20,10 +20,10 @@ from typer.models import ArgumentInfo, OptionInfo
 import augbench
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.streams import OutputError, silence
-from augbench.bench.errors import UserError, shortened
-from augbench.bench.plain_text import safe
-from augbench.bench.plugins import PLUGINS_VARIABLE, plugins_added
-from augbench.bench.user_input import user_path
+from augbench.bench.common.errors import UserError, shortened
+from augbench.bench.common.plain_text import safe
+from augbench.bench.common.user_input import user_path
+from augbench.bench.registry.plugins import PLUGINS_VARIABLE, plugins_added
 
 PLUGIN = "--plugin"
 HELP = {"help_option_names": ["-h", "--help"]}

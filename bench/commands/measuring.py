@@ -8,17 +8,17 @@ import torch
 import typer
 from rich.console import Console
 
-from augbench.bench.allocator import keep_freed_memory
-from augbench.bench.calibration import add_measurement, measure
 from augbench.bench.commands.screen import progress_bars
-from augbench.bench.errors import UserError
-from augbench.bench.estimates import Group
-from augbench.bench.foreign import FOREIGN_ERRORS, in_words
-from augbench.bench.launching import check_data_and_networks
-from augbench.bench.plain_text import safe
-from augbench.bench.plugins import plugin_files
-from augbench.bench.profile import Profile
-from augbench.bench.worker import load_dataset
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.plain_text import safe
+from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.launchers.launching import check_data_and_networks
+from augbench.bench.planning.calibration import add_measurement, measure
+from augbench.bench.planning.estimates import Group
+from augbench.bench.planning.profile import Profile
+from augbench.bench.registry.plugins import plugin_files
+from augbench.bench.training.allocator import keep_freed_memory
+from augbench.bench.training.worker import load_dataset
 
 
 def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.device, data: Path, out: Path) -> None:

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.environment import available_devices, usable_cores
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.user_input import user_path
 from augbench.bench.launchers.launcher import Order
-from augbench.bench.memory import usable_memory
-from augbench.bench.placement import Placement
-from augbench.bench.profile import PROFILE_VARIABLE, Profile, load_profile
-from augbench.bench.user_input import user_path
+from augbench.bench.planning.profile import PROFILE_VARIABLE, Profile, load_profile
+from augbench.bench.runs.placement import Placement
+from augbench.bench.training.environment import available_devices, usable_cores
+from augbench.bench.training.memory import usable_memory
 
 MOST_DEFAULT_WORKERS = 4
 MOST_WORKERS = 4096  # as in profiles

@@ -13,24 +13,24 @@ from types import FrameType
 import typer
 from rich.console import Console
 
-from augbench.bench.cancelling import SECONDS_TO_STOP, wait_until_stopped
-from augbench.bench.changed_plugins import changed_plugins
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import where
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.commands.streams import kept_going
-from augbench.bench.environment import choose_device, describe_device
-from augbench.bench.errors import UserError, to_paste
-from augbench.bench.estimates import cost_to_confirm
+from augbench.bench.common.errors import UserError, to_paste
+from augbench.bench.common.plain_text import safe
+from augbench.bench.experiment.suite import Suite
+from augbench.bench.launchers.cancelling import SECONDS_TO_STOP, wait_until_stopped
 from augbench.bench.launchers.launcher import EndedAtOnce, Launcher, Order, launchers
+from augbench.bench.launchers.launching import launch, little_room, prepare_launch
 from augbench.bench.launchers.local import Local
-from augbench.bench.launching import launch, little_room, prepare_launch
-from augbench.bench.plain_text import safe
-from augbench.bench.plan import Plan, PlannedRun, make_plan, runs_in_words
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.run_states import Observed, RunStates
-from augbench.bench.suite import Suite
-from augbench.bench.tuning.recording import record_tuning
+from augbench.bench.planning.changed_plugins import changed_plugins
+from augbench.bench.planning.estimates import cost_to_confirm
+from augbench.bench.planning.plan import Plan, PlannedRun, make_plan, runs_in_words
+from augbench.bench.planning.recorded_tuning import record_tuning
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_states import Observed, RunStates
+from augbench.bench.training.environment import choose_device, describe_device
 
 MOST_REASONS = 3
 ESTIMATES = "`augbench plan` shows the estimates, --dry-run what would be placed where."

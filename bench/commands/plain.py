@@ -1,6 +1,6 @@
 """How commands write long texts and times."""
 
-from augbench.bench.plain_text import safe
+from augbench.bench.common.plain_text import safe
 
 
 def in_one_line(text: str, most: int = 400) -> str:

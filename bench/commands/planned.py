@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.measure import Measurement as Width
 from rich.table import Table
 
-from augbench.bench.estimates import Estimate, Group, Hours, Source, in_all, left, longest_jobs
-from augbench.bench.plan import Plan, PlannedRun, runs_in_words, state_in_words
-from augbench.bench.run_folder import RunState
-from augbench.results.records.labels import label_runs
+from augbench.bench.experiment.labels import label_runs
+from augbench.bench.planning.estimates import Estimate, Group, Hours, Source, in_all, left, longest_jobs
+from augbench.bench.planning.plan import Plan, PlannedRun, runs_in_words, state_in_words
+from augbench.bench.runs.run_folder import RunState
 
 WIDER_THAN_ANY = 10_000  # characters
 USUAL = (RunState.DONE, RunState.RUNNING, RunState.FAILED)

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from augbench.bench.budgets import level_named
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import (
     DEFAULT_DATA,
@@ -18,10 +17,11 @@ from augbench.bench.commands.options import (
     SuiteName,
     data_folder,
 )
-from augbench.bench.environment import choose_device, describe_device
-from augbench.bench.plan import make_plan
-from augbench.bench.profile import load_profile
-from augbench.bench.suite import load_suite
+from augbench.bench.experiment.budgets import level_named
+from augbench.bench.experiment.suite import load_suite
+from augbench.bench.planning.plan import make_plan
+from augbench.bench.planning.profile import load_profile
+from augbench.bench.training.environment import choose_device, describe_device
 
 
 def plan(
@@ -41,8 +41,8 @@ def plan(
     with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
         from augbench.bench.commands.placing import raise_left_out, tell_of_changed_plugins, tell_of_damage
         from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
-        from augbench.bench.estimates import groups_of, longest_jobs
         from augbench.bench.launchers.launcher import launchers
+        from augbench.bench.planning.estimates import groups_of, longest_jobs
 
     chosen = load_profile(profile)
     launchers().get(chosen.launcher)  # as `run` would ask for it

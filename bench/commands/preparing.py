@@ -11,19 +11,19 @@ from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TaskID, TransferSpeedColumn
 from rich.table import Table
 
-from augbench.bench.array_folder import DamagedDataError, check_arrays, read_manifest
-from augbench.bench.catalogues import dataset_and_options, datasets
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import data_folder
 from augbench.bench.commands.screen import progress_bars, waiting
-from augbench.bench.dataset import DatasetOptions, DatasetSource
-from augbench.bench.dataset_checks import UnusableDataError, load_checked
-from augbench.bench.downloads import Listener, Published, disk_errors, megabytes
-from augbench.bench.errors import UserError, to_paste
-from augbench.bench.plugins import explaining
-from augbench.bench.prepared import FOLDER, NotPreparedError, PreparedSource
-from augbench.bench.source_files import MissingFilesError, Supply
-from augbench.bench.suite import load_suite
+from augbench.bench.common.errors import UserError, to_paste
+from augbench.bench.data.array_folder import DamagedDataError, check_arrays, read_manifest
+from augbench.bench.data.dataset import DatasetOptions, DatasetSource
+from augbench.bench.data.dataset_checks import UnusableDataError, load_checked
+from augbench.bench.data.downloads import Listener, Published, disk_errors, megabytes
+from augbench.bench.data.prepared import FOLDER, NotPreparedError, PreparedSource
+from augbench.bench.data.source_files import MissingFilesError, Supply
+from augbench.bench.experiment.catalogues import dataset_and_options, datasets
+from augbench.bench.experiment.suite import load_suite
+from augbench.bench.registry.plugins import explaining
 
 
 def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Path | None, *, offline: bool) -> None:

@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from augbench.bench.catalogues import datasets
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
 from augbench.bench.commands.screen import progress_bars
-from augbench.bench.environment import choose_device
-from augbench.bench.errors import UserError, one_of, shortened
-from augbench.bench.files import make_folder
-from augbench.bench.probe_kinds import KINDS, ProbeKind
+from augbench.bench.common.errors import UserError, one_of, shortened
+from augbench.bench.common.files import make_folder
+from augbench.bench.experiment.catalogues import datasets
+from augbench.bench.training.environment import choose_device
+from augbench.bench.training.probe_kinds import KINDS, ProbeKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ def probe(
 ) -> None:
     """Measure and draw the accuracy of finished runs on test images that are turned, scaled or sheared."""
     with ended_by_ctrl_c():  # libraries take seconds to import, which `--help` need not wait for
-        from augbench.results.probes import finished_runs, probe_runs, summarise_probe, write_probe
+        from augbench.results.studies.probes import finished_runs, probe_runs, summarise_probe, write_probe
 
     asked = _asked(kind, values or [])
     if not 0 <= draws <= MOST_DRAWS:

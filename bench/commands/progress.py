@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from augbench.bench.commands.screen import is_screen, progress_bars
+from augbench.bench.common.plain_text import safe
 from augbench.bench.launchers.launcher import Activity
-from augbench.bench.plain_text import safe
-from augbench.bench.run_folder import RunFolder
+from augbench.bench.runs.run_folder import RunFolder
 
 
 class LaunchProgress:

@@ -2,7 +2,6 @@
 
 import typer
 
-from augbench.bench.budgets import level_named
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import (
     DEFAULT_DATA,
@@ -23,9 +22,10 @@ from augbench.bench.commands.options import (
     make_order,
     where,
 )
-from augbench.bench.errors import to_paste
-from augbench.bench.run_folder import RunState
-from augbench.bench.suite import load_suite
+from augbench.bench.common.errors import to_paste
+from augbench.bench.experiment.budgets import level_named
+from augbench.bench.experiment.suite import load_suite
+from augbench.bench.runs.run_folder import RunState
 
 
 def run(

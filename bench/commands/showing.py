@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.errors import UserError, check_known
-from augbench.bench.plain_text import safe
-from augbench.bench.run_folder import DamagedError, RunState
+from augbench.bench.common.errors import UserError, check_known
+from augbench.bench.common.plain_text import safe
+from augbench.bench.runs.run_folder import DamagedError, RunState
 
 if TYPE_CHECKING:  # pandas and seaborn take a second to import, which other commands need not wait for
-    from augbench.results.frame import Runs
+    from augbench.results.model.frame import Runs
 
 Sources = Annotated[
     list[Path],
@@ -147,7 +147,7 @@ def load(sources: Sequence[Path], *, skip_damaged: bool = False, cache: bool = T
         DamagedError: If a folder is damaged.
         UserError: If a source cannot be read.
     """
-    from augbench.results.frame import load_runs
+    from augbench.results.model.frame import load_runs
 
     runs = load_runs(sources, skip_damaged=skip_damaged, cache=cache)
     if RunState.DONE not in runs.states:  # which is one paragraph of its own

@@ -10,11 +10,11 @@ from rich.table import Table
 
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.screen import progress_bars
-from augbench.bench.errors import UserError
-from augbench.bench.files import make_folder
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.files import make_folder
 
 if TYPE_CHECKING:
-    from augbench.bench.toy import ToyResult, ToyRun
+    from augbench.results.studies.toy import ToyResult, ToyRun
 
 
 def toy(
@@ -25,7 +25,7 @@ def toy(
     with ended_by_ctrl_c():  # libraries take seconds to import, which `--help` need not wait for
         import torch
 
-        from augbench.results.toy import write_toy
+        from augbench.results.studies.toy_files import write_toy
 
     if seeds < 1:
         raise UserError(f"--seeds must be at least 1, not {seeds}. Give the number of trainings of each way.")
@@ -41,7 +41,7 @@ def toy(
 
 
 def _train_all(seeds: int, console: Console) -> "list[ToyRun]":
-    from augbench.bench.toy import Way, train
+    from augbench.results.studies.toy import Way, train
 
     runs = []
     with progress_bars(console) as progress:
@@ -54,7 +54,7 @@ def _train_all(seeds: int, console: Console) -> "list[ToyRun]":
 
 
 def _table(results: "Sequence[ToyResult]") -> Table:
-    from augbench.results.toy import harmless_summary, toy_summary
+    from augbench.results.studies.toy_files import harmless_summary, toy_summary
 
     count = len({result.seed for result in results})
     over = "1 seed" if count == 1 else f"{count} seeds, mean ± sd"

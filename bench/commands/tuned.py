@@ -9,18 +9,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from augbench.bench import ray_cluster
-from augbench.bench.budgets import LevelName, level_named
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import make_order
 from augbench.bench.commands.placing import confirm, stopped_by_signals
 from augbench.bench.commands.progress import launch_progress
-from augbench.bench.errors import UserError, to_paste
+from augbench.bench.common.errors import UserError, to_paste
+from augbench.bench.experiment.budgets import LevelName, level_named
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.suite import load_suite
+from augbench.bench.experiment.tuning_cost import TuningCost
 from augbench.bench.launchers.launcher import Order
-from augbench.bench.plan import runs_in_words
-from augbench.bench.spec import RunSpec
-from augbench.bench.suite import load_suite
-from augbench.bench.tuning.cost import TuningCost
+from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
+from augbench.bench.planning.plan import runs_in_words
 from augbench.bench.tuning.driving import check_tuning, drive, waiting
 from augbench.bench.tuning.outcome import Outcome, TrialState, ranked
 from augbench.bench.tuning.results import (

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.plain_text import safe
+from augbench.bench.common.plain_text import safe
 
 
 def verify(
@@ -23,8 +23,8 @@ def verify(
         from rich.console import Console
 
         from augbench.bench.commands.screen import waiting
+        from augbench.bench.common.wording import counted
         from augbench.results.records.verifying import Soundness, Verdict, verify_all
-        from augbench.results.wording import counted
 
     def show(verdict: Verdict) -> None:
         if not as_json and verdict.soundness is not Soundness.GOOD:

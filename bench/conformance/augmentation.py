@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from augbench.bench.common.randomness import generator
 from augbench.bench.conformance.outcome import ConformanceError
 from augbench.bench.conformance.problem import BATCH_SIZE, GREY, PROBLEMS, Problem
 from augbench.bench.conformance.states import first_difference, global_states, seed_globally
 from augbench.bench.conformance.subject import Subject
-from augbench.bench.method import Copies, Method, Policy
-from augbench.bench.randomness import generator
+from augbench.bench.contract.method import Copies, Method, Policy
 
 BATCH_SIZES = (BATCH_SIZE, 7, 1)
 DRAWING_HOOKS = ("augment", "test_policy", "sample_transforms")

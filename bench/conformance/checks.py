@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
 from augbench.bench.conformance import (
     augmentation,
     cost,
@@ -21,12 +23,10 @@ from augbench.bench.conformance import (
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError, Outcome, Report, Result
 from augbench.bench.conformance.states import global_states_restored
 from augbench.bench.conformance.subject import Subject
-from augbench.bench.environment import choose_device
-from augbench.bench.errors import UserError
-from augbench.bench.foreign import FOREIGN_ERRORS, in_words
-from augbench.bench.method import Method
-from augbench.bench.process_state import put_back, threads_left_behind
-from augbench.bench.spec import validated
+from augbench.bench.contract.method import Method
+from augbench.bench.experiment.spec import validated
+from augbench.bench.training.environment import choose_device
+from augbench.bench.training.process_state import put_back, threads_left_behind
 
 
 @dataclass(frozen=True)

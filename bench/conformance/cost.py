@@ -5,8 +5,8 @@ from statistics import median
 from augbench.bench.conformance.outcome import ConformanceError
 from augbench.bench.conformance.problem import GREY
 from augbench.bench.conformance.subject import Onlooker, Subject, train
-from augbench.bench.spec import method_component
-from augbench.bench.training import Trainer, new_trainer
+from augbench.bench.experiment.spec import method_component
+from augbench.bench.training.trainer import Trainer, new_trainer
 
 STEPS = 9
 ABSURD = 200.0

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError, Outcome, Report, outcome_of
-from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData
-from augbench.bench.dataset_checks import load_checked
-from augbench.bench.process_state import put_back
+from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData
+from augbench.bench.data.dataset_checks import load_checked
+from augbench.bench.training.process_state import put_back
 
 
 class LoadedTwice:

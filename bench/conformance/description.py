@@ -7,8 +7,8 @@ from pydantic_core import PydanticUndefined
 
 from augbench.bench.conformance.outcome import ConformanceError
 from augbench.bench.conformance.subject import Subject
-from augbench.bench.method import Hyperparameters
-from augbench.bench.spec import validated
+from augbench.bench.contract.method import Hyperparameters
+from augbench.bench.experiment.spec import validated
 
 
 def card(subject: Subject) -> None:
@@ -38,7 +38,7 @@ def hyperparameters(subject: Subject) -> None:
     if not issubclass(model, Hyperparameters):
         raise ConformanceError(
             f"hyperparameters_type is {model.__name__}, which does not derive from Hyperparameters.",
-            "Derive it from augbench.bench.method.Hyperparameters, so that unknown names are refused.",
+            "Derive it from augbench.bench.contract.method.Hyperparameters, so that unknown names are refused.",
         )
     _check_is_the_announced(subject.target)
     for name, field in model.model_fields.items():

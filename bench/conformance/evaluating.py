@@ -5,14 +5,14 @@ from copy import deepcopy
 import torch
 from torch import Tensor
 
+from augbench.bench.common.randomness import generator
 from augbench.bench.conformance.augmentation import check_values, test_policy
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
 from augbench.bench.conformance.problem import PROBLEMS
 from augbench.bench.conformance.states import copied, first_difference
 from augbench.bench.conformance.subject import Subject
-from augbench.bench.dataset import ImageData
-from augbench.bench.evaluation import evaluate
-from augbench.bench.randomness import generator
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.training.evaluation import evaluate
 
 SAMPLES = 17
 

@@ -7,11 +7,11 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
+from augbench.bench.common.user_code import own_line
 from augbench.bench.conformance.outcome import ConformanceError
 from augbench.bench.conformance.starting import CALL_BASE, DRAWS_OF_SHARED_SPACE
 from augbench.bench.conformance.subject import Subject
-from augbench.bench.foreign import own_line
-from augbench.bench.method import Method, SharedSpaceMethod
+from augbench.bench.contract.method import Method, SharedSpaceMethod
 
 # What a hook is to return, as advice goes on from "`hook` must return".
 RETURNS = {

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from augbench.bench.common.randomness import generator
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
 from augbench.bench.conformance.problem import BATCH_SIZE, GREY
 from augbench.bench.conformance.states import first_difference
 from augbench.bench.conformance.subject import Onlooker, Subject, train
-from augbench.bench.method import Method
-from augbench.bench.randomness import generator
+from augbench.bench.contract.method import Method
 
 SHARES = "probability/"
 NAMED = (SHARES, "range/")

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from augbench.bench.conformance.outcome import ConformanceError, Outcome, Report, outcome_of
 from augbench.bench.conformance.problem import CLASSES
-from augbench.bench.network import NetworkSource, build_checked
-from augbench.bench.process_state import put_back
+from augbench.bench.networks.base import NetworkSource, build_checked
+from augbench.bench.training.process_state import put_back
 
 IMAGES = 8
 

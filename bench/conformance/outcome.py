@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from augbench.bench.errors import UserError
-from augbench.bench.foreign import FOREIGN_ERRORS, in_words
-from augbench.bench.plugins import plugin_files
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.registry.plugins import plugin_files
 
 
 class ConformanceError(Exception):

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from augbench.bench.dataset import ImageData, Split
-from augbench.bench.method import Setting
-from augbench.bench.protocol import Budget, Protocol
-from augbench.bench.randomness import generator
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.common.randomness import generator
+from augbench.bench.contract.method import Setting
+from augbench.bench.data.dataset import ImageData, Split
+from augbench.bench.experiment.protocol import Budget, Protocol
 
 CLASSES = 5
 TRAIN_IMAGES = 120

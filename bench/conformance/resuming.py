@@ -5,13 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from augbench.bench.common.randomness import generator
 from augbench.bench.conformance.augmentation import DRAWING_HOOKS, draw
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
 from augbench.bench.conformance.problem import EPOCHS, GREY
 from augbench.bench.conformance.states import first_difference, seed_globally, through_a_file
 from augbench.bench.conformance.subject import Onlooker, Subject, train
-from augbench.bench.method import Method
-from augbench.bench.randomness import generator
+from augbench.bench.contract.method import Method
 
 ADVICE = (
     "Put everything that changes in a run into `learnable` or `optimizers`, or save it in `state_dict` and restore it "

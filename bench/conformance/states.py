@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
 from augbench.bench.conformance.outcome import ConformanceError
-from augbench.bench.foreign import FOREIGN_ERRORS, in_words
 
 
 def through_a_file(state: dict[str, Any]) -> dict[str, Any]:

@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from augbench.bench.catalogues import methods
 from augbench.bench.conformance.problem import BUDGET, COLOUR, GREY, NETWORK, PROTOCOL, Problem, small_setting
 from augbench.bench.conformance.states import copied, seed_globally
-from augbench.bench.dataset import ImageData
-from augbench.bench.method import Method
-from augbench.bench.registry import Entry
-from augbench.bench.search import BuildNetwork, SearchProblem
-from augbench.bench.spec import Component, RunSpec, method_component, network_component
-from augbench.bench.stopping import StopRequested
-from augbench.bench.training import Trainer, new_trainer
+from augbench.bench.contract.method import Method
+from augbench.bench.contract.search import BuildNetwork, SearchProblem
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.experiment.catalogues import methods
+from augbench.bench.experiment.spec import Component, RunSpec, method_component, network_component
+from augbench.bench.registry.registry import Entry
+from augbench.bench.training.stopping import StopRequested
+from augbench.bench.training.trainer import Trainer, new_trainer
 
 
 class Onlooker:

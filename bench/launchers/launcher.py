@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from augbench.bench.placement import Placement
-from augbench.bench.plan import PlannedRun
-from augbench.bench.plugins import plugin_files
-from augbench.bench.profile import Profile
-from augbench.bench.registry import Catalogue, build_catalogue
-from augbench.bench.run_folder import RunFolder
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.planning.profile import Profile
+from augbench.bench.registry.plugins import plugin_files
+from augbench.bench.registry.registry import Catalogue, build_catalogue
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
-from augbench.bench.causes import Cause
-from augbench.bench.claim import LAUNCHER_VARIABLE, last_owner
-from augbench.bench.environment import COMMAND_VARIABLE, available_devices, given_command
-from augbench.bench.errors import UserError, end_in_words
+from augbench.bench.common.errors import UserError, end_in_words
 from augbench.bench.launchers.launcher import Activity, EndedAtOnce, Launcher, Order
-from augbench.bench.memory import kills_for_memory
-from augbench.bench.plan import PlannedRun
-from augbench.bench.registry import register
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.registry.registry import register
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.claim import LAUNCHER_VARIABLE, last_owner
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.environment import COMMAND_VARIABLE, available_devices, given_command
+from augbench.bench.training.memory import kills_for_memory
 
 POLL_SECONDS = 0.25
 LAST_WORDS = 2000  # bytes of what a worker has printed
@@ -201,7 +201,7 @@ class Crew:
         threads = str(self.order.profile.resources.threads)
         own = {"OMP_NUM_THREADS": threads, COMMAND_VARIABLE: given_command(), LAUNCHER_VARIABLE: Local.name}
         # -P keeps the folder that the command was given in off the module path
-        command = [sys.executable, "-P", "-m", "augbench.bench.worker", *arguments]
+        command = [sys.executable, "-P", "-m", "augbench.bench.training.worker", *arguments]
         worker = Worker(command, os.environ | own, self.stopping)
         self.workers.append(worker)
         return worker

@@ -9,22 +9,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from augbench.bench import ray_cluster
-from augbench.bench.causes import Cause
-from augbench.bench.claim import LAUNCHER_VARIABLE
-from augbench.bench.code_state import fingerprint
-from augbench.bench.environment import COMMAND_VARIABLE, given_command
-from augbench.bench.errors import UserError, shortened
-from augbench.bench.files import make_folder, write_json, write_text
+from augbench.bench.common.errors import UserError, shortened
+from augbench.bench.common.files import make_folder, write_json, write_text
 from augbench.bench.launchers.launcher import Activity, Launcher, Order
-from augbench.bench.plan import PlannedRun
-from augbench.bench.profile import Resources
-from augbench.bench.ray_cluster import Node
-from augbench.bench.registry import register
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
+from augbench.bench.launchers.ray_jobs.cluster import Node
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.planning.profile import Resources
+from augbench.bench.registry.registry import register
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.claim import LAUNCHER_VARIABLE
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.code_state import fingerprint
+from augbench.bench.training.environment import COMMAND_VARIABLE, given_command
 
 if TYPE_CHECKING:
-    from augbench.bench.ray_trials import Task
+    from augbench.bench.launchers.ray_jobs.trials import Task
 
 POLL_SECONDS = 0.25
 OWN_VARIABLES = "AUGBENCH_"
@@ -81,7 +81,7 @@ class Campaign:
     """One launch: its runs as trials, and the thread in which Tune places them, since its loop cannot be polled."""
 
     def __init__(self, runs: Sequence[PlannedRun], order: Order) -> None:
-        from augbench.bench.ray_trials import CODE_FILE, STOP_FILE, Progress
+        from augbench.bench.launchers.ray_jobs.trials import CODE_FILE, STOP_FILE, Progress
 
         self.runs = {str(run.folder.path.resolve()): run for run in runs}
         self.order = order
@@ -143,7 +143,7 @@ class Campaign:
         Args:
             folder: Where Tune writes its files.
         """
-        from augbench.bench.ray_trials import place
+        from augbench.bench.launchers.ray_jobs.trials import place
 
         place([self.task(run) for run in self.runs.values()], folder, self.order.profile.ray.failures, self.progress)
 
@@ -154,7 +154,7 @@ class Campaign:
 
     def task(self, run: PlannedRun) -> "Task":
         """Say how a run is to be executed."""
-        from augbench.bench.ray_trials import Task
+        from augbench.bench.launchers.ray_jobs.trials import Task
 
         needs = self.order.profile.resources_for(run.spec.method.name)
         where = self.order.placement

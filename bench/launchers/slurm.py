@@ -10,26 +10,31 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from augbench.bench.code_state import fingerprint
-from augbench.bench.environment import given_command
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Launcher, Order
-from augbench.bench.plan import PlannedRun
-from augbench.bench.plugins import plugin_files
-from augbench.bench.profile import Profile, Resources, SlurmSettings
-from augbench.bench.registry import register
-from augbench.bench.run_folder import RunState
-from augbench.bench.run_states import RunStates
-from augbench.bench.slurm_jobs.arrays import RunArray, make_arrays
-from augbench.bench.slurm_jobs.checks import check_resources, check_that_slurm_would_take, check_visible, largest_array
-from augbench.bench.slurm_jobs.client import SlurmError
-from augbench.bench.slurm_jobs.job import RunJob
-from augbench.bench.slurm_jobs.queue import cancel_named
-from augbench.bench.slurm_jobs.site import with_defaults_of_site
-from augbench.bench.submissions import Submission, new_submission, read_submissions, submitting
+from augbench.bench.launchers.slurm_jobs.arrays import RunArray, make_arrays
+from augbench.bench.launchers.slurm_jobs.checks import (
+    check_resources,
+    check_that_slurm_would_take,
+    check_visible,
+    largest_array,
+)
+from augbench.bench.launchers.slurm_jobs.job import RunJob
+from augbench.bench.launchers.slurm_jobs.site import with_defaults_of_site
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.planning.profile import Profile, Resources, SlurmSettings
+from augbench.bench.registry.plugins import plugin_files
+from augbench.bench.registry.registry import register
+from augbench.bench.runs.run_folder import RunState
+from augbench.bench.runs.run_states import RunStates
+from augbench.bench.runs.slurm_client import SlurmError
+from augbench.bench.runs.slurm_queue import cancel_named
+from augbench.bench.runs.submissions import Submission, new_submission, read_submissions, submitting
+from augbench.bench.training.code_state import fingerprint
+from augbench.bench.training.environment import given_command
 
 if TYPE_CHECKING:  # submitit is an extra
-    from augbench.bench.slurm_jobs.sbatch import ArrayExecutor
+    from augbench.bench.launchers.slurm_jobs.sbatch import ArrayExecutor
 
 PLACED_ALREADY = (RunState.DONE, RunState.RUNNING, RunState.SUBMITTED, RunState.UNKNOWN)  # the last: perhaps
 MOST_TIME_OUTS = 1_000_000  # submitit's own count, which ours replaces
@@ -168,7 +173,7 @@ def _device(chosen: str, resources: Resources) -> str:
 
 
 def _executor(submission: Submission, array: RunArray, order: Order, before: str | None) -> "ArrayExecutor":
-    from augbench.bench.slurm_jobs.sbatch import ArrayExecutor
+    from augbench.bench.launchers.slurm_jobs.sbatch import ArrayExecutor
 
     settings, resources = at_site(order.profile).slurm, array.resources
     executor = ArrayExecutor(

@@ -2,8 +2,8 @@
 
 from torch import nn
 
-from augbench.bench.network import NetworkSource
-from augbench.bench.registry import register
+from augbench.bench.networks.base import NetworkSource
+from augbench.bench.registry.registry import register
 
 
 @register("smallnet")

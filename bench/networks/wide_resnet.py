@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from augbench.bench.network import NetworkSource
-from augbench.bench.registry import register
+from augbench.bench.networks.base import NetworkSource
+from augbench.bench.registry.registry import register
 
 
 class WideResNet(NetworkSource):

@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from augbench.bench import ray_cluster
-from augbench.bench.claim import BusyError
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.bench.launchers.launcher import Activity, Order
+from augbench.bench.launchers.launching import check_data_and_networks
 from augbench.bench.launchers.ray import Campaign, Ray, worker_environment
-from augbench.bench.launching import check_data_and_networks
-from augbench.bench.output_folder import check_output_folder, is_run_folder, mark_output_folder
-from augbench.bench.plan import PlannedRun
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.runs.claim import BusyError
+from augbench.bench.runs.output_folder import check_output_folder, is_run_folder, mark_output_folder
+from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, settle
 from augbench.bench.tuning.tuning import Trial, Tuning
 
 if TYPE_CHECKING:
-    from augbench.bench.ray_trials import Task
+    from augbench.bench.launchers.ray_jobs.trials import Task
 
 
 class TuningCampaign(Campaign):

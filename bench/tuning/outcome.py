@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from augbench.bench.files import read_json, read_torch, write_json
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.tuning.cost import Spent, total
+from augbench.bench.common.files import read_json, read_torch, write_json
+from augbench.bench.experiment.tuning_cost import Spent, total
+from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.tuning.tuning import Trial
 
 STOPPED = "stopped.json"

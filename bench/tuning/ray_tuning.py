@@ -15,13 +15,20 @@ from ray.tune.experiment import Trial as RayTrial
 from ray.tune.schedulers import ASHAScheduler, TrialScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
-from augbench.bench.errors import UserError
-from augbench.bench.randomness import derived_seed
-from augbench.bench.ranges import Range
-from augbench.bench.ray_trials import Progress, StopFile, Task, execute_task, run_config, with_resources_of_its_run
-from augbench.bench.run_folder import RunFolder
-from augbench.bench.spec import Settings
-from augbench.bench.stopping import StopCause
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.randomness import derived_seed
+from augbench.bench.contract.search_space import Range
+from augbench.bench.experiment.spec import Settings
+from augbench.bench.launchers.ray_jobs.trials import (
+    Progress,
+    StopFile,
+    Task,
+    execute_task,
+    run_config,
+    with_resources_of_its_run,
+)
+from augbench.bench.runs.run_folder import RunFolder
+from augbench.bench.training.stopping import StopCause
 from augbench.bench.tuning.outcome import TrialState, is_stopped, outcome_of, stop_early
 from augbench.bench.tuning.tuning import Trial, Tuning
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from augbench.bench.errors import UserError, to_paste
-from augbench.bench.files import make_folder, read_json, write_json, write_text
-from augbench.bench.suite import parse_suite
-from augbench.bench.tuning.cost import NAME, TuningCost
+from augbench.bench.common.errors import UserError, to_paste
+from augbench.bench.common.files import make_folder, read_json, write_json, write_text
+from augbench.bench.experiment.suite import parse_suite
+from augbench.bench.experiment.tuning_cost import NAME, TuningCost
 from augbench.bench.tuning.outcome import Outcome, TrialState, as_json, ranked, spent_on
 from augbench.bench.tuning.tuning import Tuning
 

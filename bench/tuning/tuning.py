@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from augbench.bench.budgets import LevelName, budgets
-from augbench.bench.catalogues import datasets, methods
-from augbench.bench.errors import UserError, one_of
-from augbench.bench.protocol import Protocol
-from augbench.bench.randomness import derived_seed
-from augbench.bench.ranges import Range, grid_size, ranges_of
-from augbench.bench.run_folder import RunFolder
-from augbench.bench.spec import RunSpec, Settings, method_component
-from augbench.bench.suite import Comparison, DatasetEntry, MethodEntry, Suite
-from augbench.bench.tuning.cost import SearchKind
+from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.common.randomness import derived_seed
+from augbench.bench.contract.search_space import Range, grid_size, ranges_of
+from augbench.bench.experiment.budgets import LevelName, budgets
+from augbench.bench.experiment.catalogues import datasets, methods
+from augbench.bench.experiment.protocol import Protocol
+from augbench.bench.experiment.spec import RunSpec, Settings, method_component
+from augbench.bench.experiment.suite import Comparison, DatasetEntry, MethodEntry, Suite
+from augbench.bench.experiment.tuning_cost import SearchKind
+from augbench.bench.runs.run_folder import RunFolder
 
 ATTEMPTS = 1000  # to draw values that were not drawn before
 

@@ -13,8 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from augbench.bench.errors import check_known
-from augbench.bench.files import atomic_write, make_folder
+from augbench.bench.common.errors import check_known
+from augbench.bench.common.files import atomic_write, make_folder
 from augbench.results.figures.angle import angle_figure
 from augbench.results.figures.calibration import calibration_figure, has_calibration
 from augbench.results.figures.draws import accuracy_by_draws, draws_figure
@@ -26,7 +26,7 @@ from augbench.results.figures.ranks import has_ranks, ranks_figure
 from augbench.results.figures.reliability import most_draws, reliability_figure
 from augbench.results.figures.searched import searched_figure, searched_numbers
 from augbench.results.figures.style import figure_style
-from augbench.results.frame import Runs
+from augbench.results.model.frame import Runs
 from augbench.results.published import load_published
 
 __all__ = [

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.results.figures.notes import caveats, lines_text
 from augbench.results.figures.panels import new_panels
 from augbench.results.figures.style import FEW, Look, angle_axis, draw_mean, figure_style, in_front, method_looks
-from augbench.results.frame import Runs
+from augbench.results.model.frame import Runs
 
 _IMAGES = "No test-time draws. Where a data set turns its images, the test images are those from before."
 

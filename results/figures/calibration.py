@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.wording import counted, few_names
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import new_panels
 from augbench.results.figures.style import CROWD, Look, figure_style, in_front, method_looks
-from augbench.results.frame import Runs
+from augbench.results.model.frame import Runs
 from augbench.results.published import load_published
 from augbench.results.statistics.summary import summarise
-from augbench.results.wording import counted, few_names
 
 SEEDS, REPEATS = "seeds", "repeats"
 _MOST_DRAWS = 3  # numbers of test-time draws in a panel; of more only the largest is drawn

@@ -7,13 +7,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.wording import few_names
 from augbench.results.figures.notes import caveats, lines_text
 from augbench.results.figures.panels import new_panels, padded
 from augbench.results.figures.style import Look, draw_mean, figure_style, in_front, method_looks
-from augbench.results.frame import Runs
-from augbench.results.tables.definitions import numbers
-from augbench.results.wording import few_names
+from augbench.results.model.definitions import numbers
+from augbench.results.model.frame import Runs
 
 _GAP = 1.0
 """How far 0 draws stand to the left of the fewest, in doublings."""

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 from numpy.typing import NDArray
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.results.figures.notes import caveats, lines_text
 from augbench.results.figures.style import (
     LABEL_SIZE,
@@ -27,7 +27,7 @@ from augbench.results.figures.style import (
     with_note,
 )
 from augbench.results.figures.text import LINE, wrap_text
-from augbench.results.frame import Runs
+from augbench.results.model.frame import Runs
 
 PROBABILITY, RANGE, OTHER = "probability", "range", "other"
 _KINDS = (PROBABILITY, RANGE, OTHER)

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from augbench.results.frame import Runs
-from augbench.results.tables.cells import is_trial
-from augbench.results.wording import counted, few_names
+from augbench.bench.common.wording import counted, few_names
+from augbench.results.model.cells import is_trial
+from augbench.results.model.frame import Runs
 
 MOST_WARNINGS = 3
 """Warnings below a figure; of more, their number is given."""

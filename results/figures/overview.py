@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.results.figures.angle import draw_angles
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import BESIDE_PANEL
@@ -27,8 +27,8 @@ from augbench.results.figures.style import (
     with_note,
 )
 from augbench.results.figures.text import LINE, wrap_text
-from augbench.results.findings import describe_range
-from augbench.results.frame import Runs
+from augbench.results.model.findings import describe_range
+from augbench.results.model.frame import Runs
 
 MOST_PANELS = 2
 PREFERRED = "scale"

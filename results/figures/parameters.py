@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.wording import few_names
 from augbench.results.figures.learned import (
     OTHER,
     explain_maxima,
@@ -20,8 +21,7 @@ from augbench.results.figures.overview import bar_height, bar_places, draw_proba
 from augbench.results.figures.panels import side_by_side
 from augbench.results.figures.style import TWO_COLUMNS, drawn_in, figure_style, legend_below, legend_height, with_note
 from augbench.results.figures.text import LINE
-from augbench.results.frame import Runs
-from augbench.results.wording import few_names
+from augbench.results.model.frame import Runs
 
 START, AFTER_THE_FIRST = "at the start", "after the first epoch"
 _MARGINS = 0.45  # inches above and below a row of panels

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.wording import counted, few_names
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import new_panels, padded
 from augbench.results.figures.style import Look, figure_style, in_front, method_looks
-from augbench.results.frame import Runs
-from augbench.results.wording import counted, few_names
+from augbench.results.model.frame import Runs
 
 FRONT = "Pareto front"
 _UNITS = (("Hours", 3600.0, 0.5), ("Minutes", 60.0, 1.0), ("Seconds", 1.0, 0.0))

@@ -8,13 +8,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.wording import few_names
 from augbench.results.figures.style import LABEL_SIZE, ONE_COLUMN, figure_style, method_looks, with_note
 from augbench.results.figures.text import LINE, wrap_text
-from augbench.results.frame import Runs
+from augbench.results.model.cells import asked_seeds, is_trial, scores_of
+from augbench.results.model.frame import Runs
 from augbench.results.statistics.ranks import FEW_DATASETS, LEAST_DATASETS, LEAST_METHODS, Ranks, rank_methods
-from augbench.results.tables.cells import asked_seeds, is_trial, scores_of
-from augbench.results.wording import few_names
 
 _LABEL, _PLOT, _BAR = 1.45, 1.7, 0.09
 """Widths in inches: the most that labels take, of the panel, and from one bar of alike methods to the next."""

@@ -7,12 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.wording import few_names
 from augbench.results.figures.notes import caveats, seeds_text
 from augbench.results.figures.panels import new_panels
 from augbench.results.figures.style import CROWD, Look, draw_mean, figure_style, in_front, method_looks
-from augbench.results.frame import Runs
-from augbench.results.wording import few_names
+from augbench.results.model.frame import Runs
 
 FEW = 10
 """Bins with fewer images, all seeds together, are left out of the lines: their accuracy is chance."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.overview import draw_probabilities, row_height
 from augbench.results.figures.panels import side_by_side
@@ -19,7 +19,7 @@ from augbench.results.figures.style import (
     with_note,
 )
 from augbench.results.figures.text import LINE, wrap_text
-from augbench.results.frame import Runs
+from augbench.results.model.frame import Runs
 
 _MARGINS = 0.5  # inches above and below each row of panels
 _BLOCK_NAMES = 0.9  # inches left of a panel

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from augbench.bench.errors import UserError, one_of
-from augbench.bench.user_input import read_user_text
+from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.common.user_input import read_user_text
 
 OURS = Path(__file__).with_name("published.csv")
 SHARES = ("accuracy", "ece", "ece_equal_mass")

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from augbench.bench.files import parse_json
-from augbench.bench.run_folder import DamagedError
-from augbench.bench.spec import RunSpec
-from augbench.bench.tuning.cost import TuningCost
+from augbench.bench.common.files import parse_json
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.tuning_cost import TuningCost
+from augbench.bench.runs.run_folder import DamagedError
 from augbench.results.records.contents import Epoch, Result
 from augbench.results.records.problems import Problem
 from augbench.results.records.stored import ADVICE, TEXTS, Stored

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from augbench.bench.errors import UserError
-from augbench.bench.files import atomic_write, read_json
-from augbench.bench.output_folder import MARKER
-from augbench.bench.run_folder import DamagedError, RunState
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.files import atomic_write, read_json
+from augbench.bench.runs.output_folder import MARKER
+from augbench.bench.runs.run_folder import DamagedError, RunState
 from augbench.results.records.folders import stored_runs
 from augbench.results.records.problems import Problem
 from augbench.results.records.record import Record

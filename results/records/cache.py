@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from augbench.bench.errors import CannotGoOnError
-from augbench.bench.files import atomic_write, parse_json
+from augbench.bench.common.errors import CannotGoOnError
+from augbench.bench.common.files import atomic_write, parse_json
 from augbench.results.records.outcome_columns import (
     OUTCOMES,
     checksum,

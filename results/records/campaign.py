@@ -5,85 +5,34 @@ under `record_…`, the files that the run wrote, as text, and under `prediction
 these the same frames are made as from the run folders.
 """
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-import augbench
-from augbench.bench.errors import UserError
-from augbench.bench.files import atomic_write, parse_json
-from augbench.bench.run_folder import RunState
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.files import parse_json
+from augbench.bench.runs.run_folder import RunState
 from augbench.results.records.outcome_columns import (
     OUTCOMES,
     RECORD,
     RECORDS,
     checksum,
-    outcome_columns,
     plain_rows,
     read_outcome_rows,
-    record_columns,
 )
 from augbench.results.records.outcomes import Outcomes
 from augbench.results.records.problems import Problem
 from augbench.results.records.stored import TEXTS, Stored
 
-if TYPE_CHECKING:  # a frame is made from sources
-    from augbench.results.frame import Runs
-
 FORMAT = 1
 """To be raised whenever an older augbench can no longer read the file."""
 METADATA = b"augbench.campaign"
 UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
-LEVEL = 9  # of compression
-
-
-def write_campaign(runs: "Runs", path: Path) -> None:
-    """Write all runs into one file, atomically; the same runs give the same bytes.
-
-    Args:
-        runs: The runs, all of which go in, whatever their state.
-        path: The file; its folder must exist.
-
-    Raises:
-        DamagedError: If predictions are damaged.
-        UserError: If it cannot be written.
-    """
-    people = pa.Table.from_pandas(_for_people(runs), preserve_index=False)
-    table = people
-    parts = {"records": record_columns(runs.records), "outcomes": outcome_columns(runs.outcomes(runs.records))}
-    for part in parts.values():
-        for name in part.column_names:
-            table = table.append_column(name, part[name])
-    problems = [asdict(replace(one, text=_without_folders(one.text, runs.sources))) for one in runs.problems]
-    sums = {name: checksum(plain_rows(part, part.schema)) for name, part in parts.items()}
-    about = {"format": FORMAT, "augbench": augbench.__version__, "problems": problems, "sha256": sums}
-    table = table.replace_schema_metadata({**people.schema.metadata, METADATA: json.dumps(about).encode()})
-    with atomic_write(path) as file:
-        pq.write_table(table, file, compression="zstd", compression_level=LEVEL, write_page_checksum=True)
-
-
-def _without_folders(text: str, sources: Sequence[Path]) -> str:
-    """Name sources without the folders that they are in, which are somebody's own."""
-    for path in {path for source in sources for path in (source, source.resolve()) if path.is_absolute()}:
-        text = text.replace(f"{path.parent}/", "")
-    return text
-
-
-def _for_people(runs: "Runs") -> pd.DataFrame:
-    """Columns of `runs` and one for each metric and number of test-time draws, such as `accuracy_8_draws`."""
-    columns = [runs.runs.set_index("folder", drop=False).drop(columns="source")]  # which is somebody's own path
-    for (draws, metric), inside in runs.scores.groupby(["draws", "metric"]):
-        name = f"{metric}_{draws}_draws" if draws else str(metric)
-        columns.append(inside.set_index("folder")[["value"]].astype(float).rename(columns={"value": name}))
-    return pd.concat(columns, axis=1)
 
 
 class Campaign:

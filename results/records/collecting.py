@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from augbench.bench.errors import UserError
-from augbench.bench.examples import read_examples
-from augbench.bench.run_folder import DamagedError, RunState
+from augbench.bench.common.errors import UserError
+from augbench.bench.runs.run_folder import DamagedError, RunState
+from augbench.bench.training.examples import read_examples
 from augbench.results.records.anonymous import Anonymiser
 from augbench.results.records.archives import Archive
 from augbench.results.records.cache import OutcomesCache

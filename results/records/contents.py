@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from augbench.bench.tuning.cost import TuningCost
+from augbench.bench.experiment.tuning_cost import TuningCost
 
 
 class _Stored(BaseModel):
@@ -71,7 +71,7 @@ class Code(_Stored):
 
 
 class Planted(_Stored):
-    """Name of the law that was planted in the data set, and the coordinates (see `bench/law.py`) that it changes."""
+    """Name of the law that was planted in the data set, and the coordinates of a map of the plane that it changes."""
 
     law: str
     coordinates: tuple[str, ...]

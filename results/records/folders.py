@@ -4,12 +4,12 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from augbench.bench.errors import UserError
-from augbench.bench.output_folder import MARKER, run_folders
-from augbench.bench.run_folder import DamagedError
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.wording import few_names
+from augbench.bench.runs.output_folder import MARKER, run_folders
+from augbench.bench.runs.run_folder import DamagedError
 from augbench.results.records.problems import Problem
 from augbench.results.records.stored import Stored, read_stored
-from augbench.results.wording import few_names
 
 WRITTEN_FIRST = {"spec.json", "status.json", "metrics.jsonl", "result.json"}
 """Files of which every run folder has one at least, whatever else it lost."""

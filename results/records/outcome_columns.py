@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from augbench.bench.metrics import ReliabilityBins
+from augbench.bench.training.metrics import ReliabilityBins
 from augbench.results.records.outcomes import DrawnOutcomes, Outcomes
 from augbench.results.records.record import Record
 from augbench.results.records.stored import TEXTS

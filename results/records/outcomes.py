@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from augbench.bench.completeness import END_OF_ZIP
-from augbench.bench.files import UNREADABLE_ARRAYS
-from augbench.bench.metrics import ReliabilityBins, check_probabilities, equal_width_bins
+from augbench.bench.common.files import UNREADABLE_ARRAYS
+from augbench.bench.runs.completeness import END_OF_ZIP
+from augbench.bench.training.metrics import ReliabilityBins, check_probabilities, equal_width_bins
 
 FIRST_BYTES = 512  # that have the shape of the first array in them
 LABELS = b"labels.npy"

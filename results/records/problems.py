@@ -7,8 +7,8 @@ from typing import Literal
 
 import pandas as pd
 
-from augbench.bench.run_folder import RunState
-from augbench.results.wording import counted, few_names
+from augbench.bench.common.wording import counted, few_names
+from augbench.bench.runs.run_folder import RunState
 
 ProblemKind = Literal["damaged", "duplicate", "contradiction", "foreign", "trial of a tuning"]
 

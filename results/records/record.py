@@ -8,15 +8,15 @@ from typing import TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from augbench.bench.causes import Cause
-from augbench.bench.errors import shortened
-from augbench.bench.plain_text import safe, safe_json
-from augbench.bench.run_folder import DamagedError, RunState
-from augbench.bench.run_states import recorded
-from augbench.bench.spec import RunSpec, canonical_json
-from augbench.bench.tuning.cost import TuningCost
+from augbench.bench.common.errors import shortened
+from augbench.bench.common.plain_text import safe, safe_json
+from augbench.bench.experiment.labels import same_run_key
+from augbench.bench.experiment.spec import RunSpec, canonical_json
+from augbench.bench.experiment.tuning_cost import TuningCost
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.run_folder import DamagedError, RunState
+from augbench.bench.runs.run_states import recorded
 from augbench.results.records.contents import Attempt, Environment, Epoch, Probe, Result, StoredTuning
-from augbench.results.records.labels import same_run_key
 from augbench.results.records.outcomes import Outcomes, read_outcomes
 from augbench.results.records.stored import ADVICE, Stored
 

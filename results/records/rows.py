@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from augbench.bench.clock import PHASES
-from augbench.bench.law import recovery_error
-from augbench.bench.spec import RunSpec, settings_in_words
-from augbench.bench.tuning.cost import TuningCost
+from augbench.bench.augmentation.transform_distribution import recovery_error
+from augbench.bench.experiment.labels import RunLabels
+from augbench.bench.experiment.spec import RunSpec, settings_in_words
+from augbench.bench.experiment.tuning_cost import TuningCost
+from augbench.bench.training.cost import PHASES
 from augbench.results.records.contents import Result
-from augbench.results.records.labels import RunLabels
 from augbench.results.records.outcomes import Outcomes
 from augbench.results.records.record import Record
 

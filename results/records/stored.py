@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from augbench.bench.files import parse_json, read_json
-from augbench.bench.run_folder import DamagedError, RunFolder, RunState, parse_spec
-from augbench.bench.sound_status import sound_status
-from augbench.bench.spec import RunSpec
-from augbench.bench.tuning.cost import NAME as TUNING
+from augbench.bench.common.files import parse_json, read_json
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.tuning_cost import NAME as TUNING
+from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState, parse_spec
+from augbench.bench.runs.sound_status import sound_status
 from augbench.results.records.outcomes import Glance, Outcomes, glance
 
 ADVICE = "Move the folder away or delete it and run the suite again; the other runs are not affected."

@@ -6,10 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from augbench.bench.errors import UserError, to_paste
-from augbench.bench.examples import read_examples
-from augbench.bench.files import read_torch
-from augbench.bench.run_folder import DamagedError, RunFolder, RunState
+from augbench.bench.common.errors import UserError, to_paste
+from augbench.bench.common.files import read_torch
+from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
+from augbench.bench.training.examples import read_examples
 from augbench.results.records.collecting import check_presence, stored_runs_of
 from augbench.results.records.problems import Problem
 from augbench.results.records.record import Record, RecordReader

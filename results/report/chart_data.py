@@ -7,14 +7,14 @@ import pandas as pd
 
 from augbench.results.figures.reliability import FEW, pooled_bins
 from augbench.results.figures.style import method_looks
-from augbench.results.frame import Runs
+from augbench.results.model.cells import LOWER_IS_BETTER
+from augbench.results.model.frame import Runs
+from augbench.results.model.table import SEVERAL_DEVICES
 from augbench.results.report.grid import only_device, significant
 from augbench.results.report.looks import look_data
 from augbench.results.report.results_grids import MEASURES
 from augbench.results.report.units import TimeUnit, time_unit
 from augbench.results.statistics.summary import summarise
-from augbench.results.tables.cells import LOWER_IS_BETTER
-from augbench.results.tables.table import SEVERAL_DEVICES
 
 METRICS = tuple(
     {"name": name, "label": label, "higher": name not in LOWER_IS_BETTER, "share": name == "accuracy"}

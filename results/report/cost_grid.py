@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from augbench.bench.clock import PHASES
-from augbench.bench.run_folder import RunState
-from augbench.results.frame import Runs
-from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, only_device, text_cells
-from augbench.results.report.units import TimeUnit, time_unit
-from augbench.results.tables.costs import (
+from augbench.bench.runs.run_folder import RunState
+from augbench.bench.training.cost import PHASES
+from augbench.results.model.costs import (
     SECONDS_IN_AN_HOUR,
     TUNING_COLUMNS,
     passes_cell,
     tuning_cell,
     tuning_definitions,
 )
-from augbench.results.tables.table import NOTHING, SEVERAL_DEVICES, mean_cell
+from augbench.results.model.frame import Runs
+from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, mean_cell
+from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, only_device, text_cells
+from augbench.results.report.units import TimeUnit, time_unit
 
 
 def cost_grid(runs: Runs) -> Grid | None:

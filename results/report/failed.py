@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from augbench.bench.causes import Cause
-from augbench.bench.errors import to_paste
-from augbench.bench.failures import MEANING, WHAT_HELPS, counted_alike, placing_options
-from augbench.bench.plan import state_in_words
-from augbench.bench.run_folder import RunState
-from augbench.results.frame import Runs
+from augbench.bench.common.errors import to_paste
+from augbench.bench.common.wording import counted
+from augbench.bench.planning.plan import state_in_words
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.failures import MEANING, WHAT_HELPS, counted_alike, placing_options
+from augbench.bench.runs.run_folder import RunState
+from augbench.results.model.frame import Runs
 from augbench.results.report.grid import Grid, plain_grid
-from augbench.results.wording import counted
 
 MOST_REASONS = 5
 OUT = "OUT"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from augbench.results.tables.table import NOTHING, SEVERAL_DEVICES, Cell, Table
+from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, Cell, Table
 
 SIGNIFICANT = 6
 """Digits of the numbers that the page computes with; people are shown fewer."""

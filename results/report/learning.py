@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from augbench.bench.run_folder import RunState
+from augbench.bench.runs.run_folder import RunState
 from augbench.results.figures.learned import NOT_LEARNED, OTHER, PROBABILITY, RANGE, as_drawn
 from augbench.results.figures.style import block_looks
-from augbench.results.frame import Runs
+from augbench.results.model.frame import Runs
 from augbench.results.report.chart_data import Json
 from augbench.results.report.grid import Grid, GridColumn, number_cell, significant, text_cells
 from augbench.results.report.looks import look_data

@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from augbench.bench.errors import to_paste
-from augbench.bench.run_folder import RunState
-from augbench.results.frame import Runs
+from augbench.bench.common.errors import to_paste
+from augbench.bench.runs.run_folder import RunState
+from augbench.results.model.frame import Runs
 from augbench.results.records.contents import Code
 from augbench.results.report.grid import Grid, plain_grid
 

@@ -10,12 +10,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import augbench
-from augbench.bench.errors import UserError
-from augbench.bench.files import make_folder, write_text
-from augbench.bench.plain_text import safe_in_page
-from augbench.bench.run_folder import RunState
-from augbench.results.findings import findings
-from augbench.results.frame import Runs
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.files import make_folder, write_text
+from augbench.bench.common.plain_text import safe_in_page
+from augbench.bench.runs.run_folder import RunState
+from augbench.results.model.findings import findings
+from augbench.results.model.frame import Runs
+from augbench.results.model.notes import run_notes
 from augbench.results.report.chart_data import Json, looks_data, pareto_data, reliability_data
 from augbench.results.report.cost_grid import cost_grid
 from augbench.results.report.failed import failed_groups
@@ -27,7 +28,6 @@ from augbench.results.report.pictures import gallery
 from augbench.results.report.results_grids import results_grids
 from augbench.results.report.subject import definitions, headline_numbers, notes, subject_grids
 from augbench.results.tables import all_tables
-from augbench.results.tables.notes import run_notes
 
 TITLE = "Comparison of augmentation learners"
 STYLES = ("page", "tables", "charts", "print")

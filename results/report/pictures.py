@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
-from augbench.bench.examples import Examples
-from augbench.bench.run_folder import RunState
+from augbench.bench.runs.run_folder import RunState
+from augbench.bench.training.examples import Examples
 from augbench.results.figures.style import figure_style
-from augbench.results.frame import Runs
+from augbench.results.model.frame import Runs
 
 BUDGET = 4_000_000
 """Bytes that all images of a page may take together, encoded; with more learners each gets fewer draws."""

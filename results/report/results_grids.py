@@ -6,14 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from augbench.bench.run_folder import RunState
-from augbench.results.frame import Runs
+from augbench.bench.runs.run_folder import RunState
+from augbench.results.model.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, by_comparison, score_cells
+from augbench.results.model.definitions import bold_definitions
+from augbench.results.model.frame import Runs
+from augbench.results.model.table import NOTHING, Cell
 from augbench.results.report.cost_grid import device_cells, device_columns, mean_time_cell
 from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, text_cells
 from augbench.results.report.units import TimeUnit, time_unit
-from augbench.results.tables.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, by_comparison, score_cells
-from augbench.results.tables.definitions import bold_definitions
-from augbench.results.tables.table import NOTHING, Cell
 
 MEASURES = {
     "accuracy": "Accuracy (%)",

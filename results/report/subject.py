@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from augbench.bench.run_folder import RunState
-from augbench.results.frame import Runs
+from augbench.bench.runs.run_folder import RunState
+from augbench.results.model.definitions import accuracy_definition, calibration_definition
+from augbench.results.model.frame import Runs
+from augbench.results.model.notes import run_notes
 from augbench.results.report.grid import Grid, only_device, plain_grid
-from augbench.results.tables.definitions import accuracy_definition, calibration_definition
-from augbench.results.tables.notes import run_notes
 
 TIMES = (
     "Search and training: wall-clock time of these phases, beside whatever else the machine did; times of different "

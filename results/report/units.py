@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from augbench.results.frame import Runs
-from augbench.results.tables.costs import SECONDS_IN_AN_HOUR
+from augbench.results.model.costs import SECONDS_IN_AN_HOUR
+from augbench.results.model.frame import Runs
 
 SHORT = 1000  # seconds of the longest training, up to which they say more than hours
 

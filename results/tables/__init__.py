@@ -4,9 +4,10 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from augbench.bench.errors import UserError, check_known
-from augbench.bench.files import make_folder, write_text
-from augbench.results.frame import Runs
+from augbench.bench.common.errors import UserError, check_known
+from augbench.bench.common.files import make_folder, write_text
+from augbench.results.model.frame import Runs
+from augbench.results.model.table import Cell, Column, Row, Table, mean_cell
 from augbench.results.published import load_published
 from augbench.results.tables.by_learner import (
     ablation_tables,
@@ -20,7 +21,6 @@ from augbench.results.tables.differences import differences_table, has_differenc
 from augbench.results.tables.formats import to_csv, to_html, to_latex, to_markdown
 from augbench.results.tables.published import published_tables
 from augbench.results.tables.recovery import coordinate_table, has_planted, recovery_table
-from augbench.results.tables.table import Cell, Column, Row, Table, mean_cell
 from augbench.results.tables.tidy import tidy_table
 
 __all__ = [

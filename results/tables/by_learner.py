@@ -5,19 +5,19 @@ from dataclasses import replace
 
 import pandas as pd
 
-from augbench.results.frame import Runs
-from augbench.results.records.labels import method_rank
-from augbench.results.tables.cells import accuracy_digits, asked_seeds, by_comparison, score_cells, scores_of
-from augbench.results.tables.comparison import device_of, row_of, with_draws
-from augbench.results.tables.definitions import (
+from augbench.bench.experiment.labels import method_rank
+from augbench.results.model.cells import accuracy_digits, asked_seeds, by_comparison, score_cells, scores_of
+from augbench.results.model.definitions import (
     accuracy_definition,
     bold_definitions,
     bold_in_brief,
     calibration_definition,
 )
+from augbench.results.model.frame import Runs
+from augbench.results.model.notes import run_notes
+from augbench.results.model.table import NOTHING, Cell, Column, Table, marked
+from augbench.results.tables.comparison import device_of, row_of, with_draws
 from augbench.results.tables.hours import HOURS_DEFINITION, hours_rows
-from augbench.results.tables.notes import run_notes
-from augbench.results.tables.table import NOTHING, Cell, Column, Table, marked
 
 ABLATIONS = ("augerino-pb", "scale-norm")
 """Each changes one of the two ideas of `scale`: the parametrisation or the regulariser."""

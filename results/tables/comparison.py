@@ -4,23 +4,23 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from augbench.results.frame import Runs
-from augbench.results.tables.cells import asked_seeds, by_comparison, score_cells
-from augbench.results.tables.costs import (
+from augbench.results.model.cells import asked_seeds, by_comparison, score_cells
+from augbench.results.model.costs import (
     TUNING_COLUMNS,
     passes_cell,
     time_cell,
     tuning_cell,
     tuning_definitions,
 )
-from augbench.results.tables.definitions import (
+from augbench.results.model.definitions import (
     accuracy_definition,
     bold_definitions,
     bold_in_brief,
     calibration_definition,
 )
-from augbench.results.tables.notes import run_notes
-from augbench.results.tables.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, marked, mean_cell
+from augbench.results.model.frame import Runs
+from augbench.results.model.notes import run_notes
+from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, marked, mean_cell
 
 OF_THE_MAXIMUM = "share of the maximum"
 RECOVERY_DIGITS = 3  # chance alone moves a distance by about 0.002

@@ -7,7 +7,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from augbench.results.frame import Runs
+from augbench.bench.common.wording import few_names
+from augbench.results.model.cells import accuracy_digits, asked_seeds, by_comparison, is_trial, scores_of
+from augbench.results.model.definitions import LEVEL
+from augbench.results.model.frame import Runs
+from augbench.results.model.notes import MOST_NAMED, run_notes
+from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, number, signed
 from augbench.results.statistics.bootstrap import Floats, Interval, Weights, mean_intervals
 from augbench.results.statistics.improvement import Improvement, probability_of_improvement
 from augbench.results.statistics.paired import (
@@ -18,12 +23,7 @@ from augbench.results.statistics.paired import (
     compare_family,
     paired_differences,
 )
-from augbench.results.tables.cells import accuracy_digits, asked_seeds, by_comparison, is_trial, scores_of
 from augbench.results.tables.comparison import row_of, with_draws
-from augbench.results.tables.definitions import LEVEL
-from augbench.results.tables.notes import MOST_NAMED, run_notes
-from augbench.results.tables.table import NOTHING, Cell, Column, Row, Table, number, signed
-from augbench.results.wording import few_names
 
 PREFERRED_REFERENCE = "none"
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from augbench.results.tables.costs import SECONDS_IN_AN_HOUR, plain_training
-from augbench.results.tables.table import Cell, Column, mean_cell, signed
+from augbench.results.model.costs import SECONDS_IN_AN_HOUR, plain_training
+from augbench.results.model.table import Cell, Column, mean_cell, signed
 
 HOURS_DEFINITION = (
     "Hours, or minutes where they are few: search and training of one run, wall clock, without compilation, evaluation "

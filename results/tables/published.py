@@ -9,16 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from augbench.bench.protocol import Budget
-from augbench.results.frame import Runs
+from augbench.bench.experiment.protocol import Budget
+from augbench.results.model.cells import asked_seeds, by_comparison, score_cells
+from augbench.results.model.definitions import accuracy_definition, calibration_definition
+from augbench.results.model.frame import Runs
+from augbench.results.model.notes import run_notes
+from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, mean_cell, number, signed
 from augbench.results.published import load_published
 from augbench.results.records.contents import Result
-from augbench.results.tables.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.tables.comparison import device_of, row_of, with_draws
-from augbench.results.tables.definitions import accuracy_definition, calibration_definition
 from augbench.results.tables.hours import extra_hours, hours_by_label
-from augbench.results.tables.notes import run_notes
-from augbench.results.tables.table import NOTHING, Cell, Column, Row, Table, mean_cell, number, signed
 
 HEADINGS = {
     "accuracy": "accuracy",

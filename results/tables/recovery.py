@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pandas as pd
 
-from augbench.bench.law import COORDINATES
-from augbench.results.frame import Runs
-from augbench.results.tables.cells import accuracy_digits, asked_seeds
+from augbench.bench.augmentation.transform_distribution import COORDINATES
+from augbench.results.model.cells import accuracy_digits, asked_seeds
+from augbench.results.model.frame import Runs
+from augbench.results.model.notes import run_notes
+from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, mean_cell
 from augbench.results.tables.comparison import (
     OF_THE_MAXIMUM,
     RECOVERY_COLUMNS,
@@ -15,8 +17,6 @@ from augbench.results.tables.comparison import (
     RECOVERY_DIGITS,
     row_of,
 )
-from augbench.results.tables.notes import run_notes
-from augbench.results.tables.table import NOTHING, Cell, Column, Row, Table, mean_cell
 
 DISTANCE, PLANTED = "recovery_distance/", "planted/"
 ACCURACY = Column("Accuracy (%)", "accuracy", 0, "share")

@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from augbench.results.frame import Runs
-from augbench.results.tables.cells import asked_seeds
+from augbench.results.model.cells import asked_seeds
+from augbench.results.model.frame import Runs
+from augbench.results.model.notes import run_notes
+from augbench.results.model.table import NOTHING, Cell, Column, Table, mean_cell
 from augbench.results.tables.comparison import row_of
-from augbench.results.tables.notes import run_notes
-from augbench.results.tables.table import NOTHING, Cell, Column, Table, mean_cell
 
 
 def tidy_table(

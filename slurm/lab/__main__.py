@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.slurm.lab.cluster import Lab
 from augbench.slurm.lab.configuration import Shape
 

@@ -4,8 +4,8 @@ import socket
 import subprocess
 from collections.abc import Sequence
 
-from augbench.bench.errors import UserError
-from augbench.bench.files import make_folder
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.files import make_folder
 from augbench.slurm.lab.configuration import Layout, program, user_name
 from augbench.slurm.lab.daemons import start_daemon, variables
 from augbench.slurm.lab.processes import wait_until

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from augbench.bench.errors import UserError
-from augbench.bench.files import make_folder
-from augbench.bench.locks import exclusive
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.files import make_folder
+from augbench.bench.common.locks import exclusive
 from augbench.slurm.lab import accounting
 from augbench.slurm.lab.configuration import (
     Layout,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from augbench.bench.errors import UserError
-from augbench.bench.files import make_folder, write_text
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.files import make_folder, write_text
 
 # Characters of a folder: a socket lies below it, and the path of one is not longer than 107.
 LONGEST_FOLDER = 60

@@ -4,7 +4,7 @@ import os
 import subprocess
 import tempfile
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.slurm.lab.configuration import Layout, program
 
 OF_A_JOB = ("SLURM", "SBATCH", "SRUN", "SALLOC")  # what a surrounding job puts into its environment begins so

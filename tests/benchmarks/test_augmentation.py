@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.space import shared_space, to_unit_interval
+from augbench.bench.augmentation.affine_space import shared_space, to_unit_interval
 from benchmarks import augmentation
 from benchmarks.made_up import made_up_images
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import torch
 
-from augbench.bench import fused_resampling
-from augbench.bench.dataset import ImageData, Split
-from augbench.bench.errors import UserError
+from augbench.bench.augmentation import fused_resampling
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import ImageData, Split
 from benchmarks import gpu, gpu_pack, gpu_run
 from benchmarks.gpu_pack import pack, read_digits, read_photographs
 from benchmarks.gpu_parts import Outcome, Part, State, Work

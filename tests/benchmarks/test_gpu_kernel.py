@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from augbench.bench.fused_resampling import Crops
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.augmentation.fused_resampling import Crops
 from benchmarks import gpu_kernel
 from benchmarks.gpu_kernel import Case, errors, plain, shares, source_of, times
 from benchmarks.gpu_parts import Work

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from augbench.bench.dataset import ImageData
-from augbench.bench.errors import UserError
-from augbench.bench.protocol import Budget
-from augbench.bench.stopping import StopRequested
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.training.stopping import StopRequested
 from benchmarks import gpu_runs
 from benchmarks.gpu_networks import FAST, VARIANTS, budget_of, flops_of_a_step, peak_of, steps
 from benchmarks.gpu_parts import Work, attempt

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.acceleration import Acceleration
+from augbench.bench.experiment.acceleration import Acceleration
 from benchmarks.sections import SECTIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "performance.md").read_text("utf-8")

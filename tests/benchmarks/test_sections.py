@@ -12,8 +12,8 @@ import torch
 from rich.console import Console
 from torch.nn import functional as F
 
-from augbench.bench.protocol import Budget
-from augbench.bench.space import to_unit_interval
+from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.experiment.protocol import Budget
 from benchmarks import epoch, machine, memory, overhead, step
 from benchmarks.__main__ import main
 from benchmarks.file_calls import read_trace

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from slurm_site import CommandLine, Site, new_site
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.slurm.lab.cluster import STARTED, Lab
 from augbench.slurm.lab.configuration import check_programs
 

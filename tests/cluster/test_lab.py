@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from slurm_site import PATIENCE
 
-from augbench.bench.errors import UserError
+from augbench.bench.common.errors import UserError
 from augbench.slurm.lab import configuration
 from augbench.slurm.lab.cluster import Lab
 from augbench.slurm.lab.configuration import Shape

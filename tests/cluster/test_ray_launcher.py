@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from augbench.bench.claim import claimed
-from augbench.bench.code_state import fingerprint
-from augbench.bench.errors import UserError
-from augbench.bench.files import write_json
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.files import write_json
+from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.launchers.launcher import Activity, Order, launchers
 from augbench.bench.launchers.ray import Campaign
-from augbench.bench.placement import Placement
-from augbench.bench.plan import PlannedRun
-from augbench.bench.profile import Profile, RaySettings
-from augbench.bench.ray_cluster import own_node
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec
+from augbench.bench.launchers.ray_jobs.cluster import own_node
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.planning.profile import Profile, RaySettings
+from augbench.bench.runs.claim import claimed
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.code_state import fingerprint
 
 CHECK = pytest.mark.usefixtures("ray_is_installed", "no_gpu")
 
@@ -134,7 +134,7 @@ def test_an_own_cluster_has_what_this_process_may_use(monkeypatch: pytest.Monkey
 @pytest.fixture
 def task(ray_is_installed: None, runs: list[PlannedRun], placement: Placement, tmp_path: Path) -> Any:
     """Make what a worker gets for the one run."""
-    from augbench.bench.ray_trials import Task
+    from augbench.bench.launchers.ray_jobs.trials import Task
 
     folder = str(runs[0].folder.path)
     return Task(folder, "cpu", 1, 0.5, 0, 2, str(placement.data), str(tmp_path / "stop"))
@@ -142,13 +142,13 @@ def task(ray_is_installed: None, runs: list[PlannedRun], placement: Placement, t
 
 def executed(task: Any) -> tuple[str, str]:
     """Have a worker's part done in this process."""
-    from augbench.bench.ray_trials import StopFile, execute_task
+    from augbench.bench.launchers.ray_jobs.trials import StopFile, execute_task
 
     return execute_task(task, StopFile(Path(task.stop_file)))
 
 
 def test_a_gpu_that_is_not_visible_is_said_and_ends_the_launch(task: Any, no_gpu: None) -> None:
-    from augbench.bench.ray_trials import UNFIT, Observer, Progress
+    from augbench.bench.launchers.ray_jobs.trials import UNFIT, Observer, Progress
 
     ended, problem = executed(replace(task, device="cuda"))
     assert (ended, "PyTorch sees none" in problem) == (UNFIT, True)
@@ -164,9 +164,9 @@ def test_a_gpu_that_is_not_visible_is_said_and_ends_the_launch(task: Any, no_gpu
 def test_other_code_on_a_node_is_said(task: Any, tmp_path: Path) -> None:
     now = fingerprint()
     file = tmp_path / "code.json"
-    write_json(file, now | {"files": now["files"] | {"bench/worker.py": "another"}})
+    write_json(file, now | {"files": now["files"] | {"bench/training/worker.py": "another"}})
     ended, problem = executed(replace(task, code_file=str(file)))
-    assert (ended, "bench/worker.py has changed" in problem) == ("unfit", True)
+    assert (ended, "bench/training/worker.py has changed" in problem) == ("unfit", True)
     assert RunFolder(Path(task.folder)).state() is RunState.PLANNED
 
 
@@ -178,15 +178,15 @@ def test_a_run_that_is_asked_to_stop_before_it_begins_is_left_alone(task: Any) -
 
 @pytest.mark.usefixtures("few_digits")
 def test_a_run_that_another_process_owns_is_waited_for(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("augbench.bench.ray_trials.LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("augbench.bench.ray_trials.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("augbench.bench.launchers.ray_jobs.trials.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("augbench.bench.launchers.ray_jobs.trials.BUSY_SECONDS", 0.05)
     with claimed(Path(task.folder)):
         assert executed(task) == ("busy", "")
     assert executed(task) == ("done", "")
 
 
 def test_waiting_trials_are_given_up_when_the_others_have_saved(ray_is_installed: None) -> None:
-    from augbench.bench.ray_trials import Progress, UntilStopped
+    from augbench.bench.launchers.ray_jobs.trials import Progress, UntilStopped
 
     progress = Progress(running={"1": "a", "2": "b"})
     until = UntilStopped(progress)

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from augbench.bench.placement import Placement
-from augbench.bench.plugins import PLUGINS_VARIABLE
-from augbench.bench.ray_cluster import LOOPBACK
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.stopping import StopSignal
-from augbench.bench.suite import load_suite
-from augbench.bench.worker import execute
+from augbench.bench.experiment.suite import load_suite
+from augbench.bench.launchers.ray_jobs.cluster import LOOPBACK
+from augbench.bench.registry.plugins import PLUGINS_VARIABLE
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.worker import execute
 
 pytestmark = pytest.mark.slow
 
@@ -268,7 +268,7 @@ def test_a_launch_survives_ctrl_c_a_killed_launcher_and_a_killed_worker(
 
 
 PLUGIN = """
-from augbench.bench.registry import register
+from augbench.bench.registry.registry import register
 from augbench.methods.none import NoAugmentation
 
 @register("mine")

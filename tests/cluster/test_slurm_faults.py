@@ -9,7 +9,7 @@ import pytest
 from fault_campaign import LAUNCHER, LET_GO, NODE, WHILE_SUBMITTING, WORKER, Campaign
 from slurm_site import GATE, PATIENCE, PAUSE, Outcome, Site, new_site, start_command
 
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.slurm.lab.cluster import Lab
 from augbench.slurm.lab.configuration import Shape
 from augbench.slurm.lab.processes import wait_until

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from slurm_site import PATIENCE, Outcome, Site, attempt, kill_owner
 
-from augbench.bench.cancelling import cancel
-from augbench.bench.causes import Cause
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.slurm_jobs import client
+from augbench.bench.launchers.cancelling import cancel
+from augbench.bench.runs import slurm_client
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.slurm.lab.processes import wait_until
 
 pytestmark = pytest.mark.slow
@@ -140,7 +140,7 @@ def test_without_a_controller_nothing_is_submitted_twice_and_runs_go_on(
     before = site.submissions
     site.lab.wait_until_saved()
     site.lab.kill_controller()
-    monkeypatch.setattr(client, "SECONDS_TO_ANSWER", 3)
+    monkeypatch.setattr(slurm_client, "SECONDS_TO_ANSWER", 3)
     states = site.observe()
     assert [known.state for known in states] == [RunState.RUNNING, RunState.UNKNOWN]
     assert "Slurm" in states[1].reason

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from slurm_site import PATIENCE, Outcome, Site, start_command
 
-from augbench.bench.causes import Cause
-from augbench.bench.run_folder import RunState
-from augbench.bench.submissions import Submission, new_submission, submitting
-from augbench.bench.suite import load_suite
+from augbench.bench.experiment.suite import load_suite
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.run_folder import RunState
+from augbench.bench.runs.submissions import Submission, new_submission, submitting
 from augbench.slurm.lab.processes import wait_until
 
 pytestmark = pytest.mark.slow

@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.causes import Cause
-from augbench.bench.errors import UserError
-from augbench.bench.profile import Profile, Resources, SlurmSettings
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.run_states import RunStates
-from augbench.bench.slurm_jobs import checks, client, queue
-from augbench.bench.slurm_jobs.client import SlurmError
-from augbench.bench.slurm_jobs.queue import Job, ask_slurm, cancel_jobs, cancel_named
-from augbench.bench.slurm_jobs.site import with_defaults_of_site
-from augbench.bench.submissions import Submission, new_submission
+from augbench.bench.common.errors import UserError
+from augbench.bench.launchers.slurm_jobs import checks
+from augbench.bench.launchers.slurm_jobs.site import with_defaults_of_site
+from augbench.bench.planning.profile import Profile, Resources, SlurmSettings
+from augbench.bench.runs import slurm_client, slurm_queue
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_states import RunStates
+from augbench.bench.runs.slurm_client import SlurmError
+from augbench.bench.runs.slurm_queue import Job, ask_slurm, cancel_jobs, cancel_named
+from augbench.bench.runs.submissions import Submission, new_submission
 
 NODES = """\
 main*|node7|2|4000|gpu:2|infinite
@@ -45,7 +46,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
                 raise SlurmError(f"Slurm's `{command[0]}` failed: not here")
             return texts[command[0]]
 
-        for module in (client, queue, checks):
+        for module in (slurm_client, slurm_queue, checks):
             monkeypatch.setattr(module, "slurm", slurm)
         return asked
 
@@ -149,9 +150,9 @@ def test_no_number_of_a_banner_is_taken_for_a_job(
     answers: Answers, answer: str, queue: str, job: str, cluster: str
 ) -> None:
     pytest.importorskip("submitit")
-    from augbench.bench.slurm_jobs.sbatch import job_in
+    from augbench.bench.launchers.slurm_jobs.sbatch import job_in
 
-    asked = answers(squeue=queue)
+    asked = answers(squeue=slurm_queue)
     assert job_in(answer, "augbench-t1", "") == (job, cluster)
     assert "--name=augbench-t1" in asked[0]
     for unclear, listed in (("Your job 99999", ""), ("", "7|augbench-t1\n8|augbench-t1\n")):
@@ -304,20 +305,20 @@ def test_folders_of_one_machine_are_refused_where_there_are_others(answers: Answ
 
 def test_commands_that_are_missing_refused_or_silent_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SlurmError, match=r"no command `sno-such` here.*augbench list launchers"):
-        client.slurm(["sno-such"])
+        slurm_client.slurm(["sno-such"])
     with pytest.raises(SlurmError, match=r"`ls` failed: .*no such folder"):
-        client.slurm(["ls", "/no such folder"])
+        slurm_client.slurm(["ls", "/no such folder"])
     with pytest.raises(SlurmError, match="Slurm's `false` failed: exit status 1"):
-        client.slurm(["false"])
-    monkeypatch.setattr(client, "SECONDS_TO_ANSWER", 0.1)
+        slurm_client.slurm(["false"])
+    monkeypatch.setattr(slurm_client, "SECONDS_TO_ANSWER", 0.1)
     with pytest.raises(SlurmError, match=r"no answer to `sleep` within 0.1 s; its controller may be down"):
-        client.slurm(["sleep", "600"])
+        slurm_client.slurm(["sleep", "600"])
 
 
 def test_filters_of_a_user_do_not_reach_slurms_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SQUEUE_USERS", "SINFO_PARTITION", "SACCT_FEDERATION", "SCANCEL_STATE", "SLURM_CLUSTERS"):
         monkeypatch.setenv(name, "x")
-    printed = client.slurm(["env"])
+    printed = slurm_client.slurm(["env"])
     assert not any(word in printed for word in ("SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SLURM_CLUSTERS"))
 
 
@@ -333,8 +334,8 @@ def test_many_jobs_are_cancelled_in_portions(answers: Answers) -> None:
 
 
 def test_a_cancelled_job_that_does_not_end_is_said_so(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "SECONDS_TO_END", 0)
-    monkeypatch.setattr(queue, "SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr(slurm_queue, "SECONDS_TO_END", 0)
+    monkeypatch.setattr(slurm_queue, "SECONDS_BETWEEN_LOOKS", 0)
     answers(scancel="", squeue="News of this cluster\n13_0|RUNNING\n13_1|RUNNING\n")
     made = submission(Path("out"), 2, "t1")
     with pytest.raises(SlurmError, match=r"The job 13_0 \(augbench-t1\) was cancelled but has not ended"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.run_folder import RunFolder
+from augbench.bench.runs.run_folder import RunFolder
 
 SECONDS = 300  # far longer than anything takes on a machine that does nothing else
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.files import write_json
-from augbench.bench.output_folder import mark_output_folder
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec
+from augbench.bench.common.files import write_json
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.runs.output_folder import mark_output_folder
+from augbench.bench.runs.run_folder import RunFolder, RunState
 
 CommandLine = Callable[..., tuple[int, str, str]]
 MakeSpec = Callable[..., RunSpec]
@@ -199,9 +199,9 @@ ODD_PLUGIN = """
 import torch
 from torch import nn
 from augbench.bench.conformance.problem import GREY
-from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
-from augbench.bench.network import NetworkSource
-from augbench.bench.registry import register
+from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
+from augbench.bench.networks.base import NetworkSource
+from augbench.bench.registry.registry import register
 
 class Options(DatasetOptions):
     side: int = 14

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from augbench.bench import cancelling, run_states
-from augbench.bench.cancelling import wait_until_stopped
-from augbench.bench.causes import Cause
-from augbench.bench.claim import claimed, this_machine
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.slurm_jobs.queue import Job
+from augbench.bench.launchers import cancelling
+from augbench.bench.launchers.cancelling import wait_until_stopped
+from augbench.bench.runs import run_states
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.claim import claimed, this_machine
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.slurm_queue import Job
 
 CommandLine = Callable[..., tuple[int, str, str]]
 Wait = Callable[..., RunFolder]
@@ -125,7 +126,7 @@ def test_nothing_is_cancelled_by_mistake(
 OWNER = """
 import signal, subprocess, sys, time
 from pathlib import Path
-from augbench.bench.claim import claimed
+from augbench.bench.runs.claim import claimed
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 with claimed(Path(sys.argv[1])):
     helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from augbench.bench.output_folder import run_folders
-from augbench.bench.prepared import PreparedSource
+from augbench.bench.data.prepared import PreparedSource
+from augbench.bench.runs.output_folder import run_folders
 
 CommandLine = Callable[..., tuple[int, str, str]]
 
@@ -23,10 +23,10 @@ PLUGIN = '''
 import os
 from pathlib import Path
 import numpy as np
-from augbench.bench.downloads import Published
-from augbench.bench.prepared import Arrays, PreparedSource
-from augbench.bench.registry import register
-from augbench.bench.source_files import SourceFile
+from augbench.bench.data.downloads import Published
+from augbench.bench.data.prepared import Arrays, PreparedSource
+from augbench.bench.registry.registry import register
+from augbench.bench.data.source_files import SourceFile
 
 HERE = Path(__file__).parent
 
@@ -181,7 +181,7 @@ def test_arrays_that_no_run_can_use_are_found_by_verify_and_made_anew(
     mended.write_text(plugin.read_text())
     plugin.write_text(plugin.read_text().replace("return Arrays(images,", "return Arrays(images[:, :, :12],"))
     with monkeypatch.context() as patch:
-        patch.setattr("augbench.bench.prepared.check_arrays_fit", lambda *_: None)  # as before there were checks
+        patch.setattr("augbench.bench.data.prepared.check_arrays_fit", lambda *_: None)  # as before there were checks
         assert augbench("--plugin", plugin, "data", "prepare", "made-up")[0] == 0
     outcome = augbench("--plugin", plugin, "data", "verify")
     assert fails(outcome, "1 of 1", "made-up: `train.images`", "12×14 pixels", "augbench data prepare made-up")

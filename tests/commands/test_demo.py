@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from augbench.bench.commands import demo
-from augbench.bench.suite import Suite, load_suite
-from augbench.results.frame import load_runs
+from augbench.bench.experiment.suite import Suite, load_suite
+from augbench.results.model.frame import load_runs
 
 pytestmark = pytest.mark.slow
 

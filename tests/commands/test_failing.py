@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import typer
 
-from augbench.bench import run_states
-from augbench.bench.causes import Cause
 from augbench.bench.commands import failing, placing
-from augbench.bench.files import write_json
+from augbench.bench.common.files import write_json
 from augbench.bench.launchers.launcher import Order
-from augbench.bench.plan import PlannedRun
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.slurm_jobs.queue import Job
-from augbench.bench.worker import execute
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.runs import run_states
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.slurm_queue import Job
+from augbench.bench.training.worker import execute
 
 CommandLine = Callable[..., tuple[int, str, str]]
 AT = {"host": "node3", "device": "H200", "phase": "training", "step": 1200, "steps": 4800}

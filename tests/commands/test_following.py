@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from augbench.bench import run_states
 from augbench.bench.commands import following
-from augbench.bench.run_folder import RunState
-from augbench.bench.slurm_jobs.queue import Job, Jobs
+from augbench.bench.runs import run_states
+from augbench.bench.runs.run_folder import RunState
+from augbench.bench.runs.slurm_queue import Job, Jobs
 
 CommandLine = Callable[..., tuple[int, str, str]]
 

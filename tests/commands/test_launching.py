@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from augbench.bench.output_folder import run_folders
-from augbench.bench.plugins import PLUGINS_VARIABLE
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.registry.plugins import PLUGINS_VARIABLE
+from augbench.bench.runs.output_folder import run_folders
+from augbench.bench.runs.run_folder import RunFolder, RunState
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ import os
 import threading
 import time
 
-from augbench.bench.registry import register
+from augbench.bench.registry.registry import register
 from augbench.methods.scale import Scale
 
 
@@ -237,8 +237,8 @@ def test_what_a_method_prints_is_no_answer(
     plants.mkdir()
     (plants / "sitecustomize.py").write_text(
         "import sys\n"
-        "if any('augbench.bench.worker' in word for word in sys.orig_argv):\n"
-        "    from augbench.bench.method import Method\n"
+        "if any('augbench.bench.training.worker' in word for word in sys.orig_argv):\n"
+        "    from augbench.bench.contract.method import Method\n"
         "    loss = Method.loss\n"
         "    def talk(self, logits, labels):\n"
         "        print()\n"

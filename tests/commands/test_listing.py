@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from augbench.bench.commands import listing
-from augbench.bench.suite import built_in_suites, parse_suite
+from augbench.bench.experiment.suite import built_in_suites, parse_suite
 
 CommandLine = Callable[..., tuple[int, str, str]]
 

@@ -10,7 +10,7 @@ import pytest
 from augbench import methods as project_methods
 from augbench.bench.commands.creating import NewMethod
 from augbench.bench.conformance import check_method
-from augbench.bench.plugins import load_plugin
+from augbench.bench.registry.plugins import load_plugin
 
 CommandLine = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parent.parent.parent

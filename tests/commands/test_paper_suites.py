@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from augbench.bench.budgets import budgets
-from augbench.bench.output_folder import run_folders
-from augbench.bench.protocol import Budget
-from augbench.bench.run_folder import RunFolder
-from augbench.bench.suite import built_in_suites
+from augbench.bench.experiment.budgets import budgets
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.experiment.suite import built_in_suites
+from augbench.bench.runs.output_folder import run_folders
+from augbench.bench.runs.run_folder import RunFolder
 
 CommandLine = Callable[..., tuple[int, str, str]]
 Outcome = Callable[[RunFolder], dict[str, Any]]

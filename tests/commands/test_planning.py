@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from augbench.bench import calibration
 from augbench.bench.commands.planned import _short_sum
-from augbench.bench.estimates import Hours
-from augbench.bench.files import write_json
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec
-from augbench.bench.suite import load_suite
+from augbench.bench.common.files import write_json
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.suite import load_suite
+from augbench.bench.planning import calibration
+from augbench.bench.planning.estimates import Hours
+from augbench.bench.runs.run_folder import RunFolder, RunState
 
 CommandLine = Callable[..., tuple[int, str, str]]
 HOUR = 3600.0
@@ -38,8 +38,8 @@ time = "04:00:00"
 """
 
 BROKEN = """
-from augbench.bench.method import Copies, Method
-from augbench.bench.registry import register
+from augbench.bench.contract.method import Copies, Method
+from augbench.bench.registry.registry import register
 
 @register("broken")
 class Broken(Method):

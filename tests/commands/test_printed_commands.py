@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from augbench.bench.errors import to_paste
-from augbench.bench.run_folder import RunState
+from augbench.bench.common.errors import to_paste
+from augbench.bench.runs.run_folder import RunState
 
 CommandLine = Callable[..., tuple[int, str, str]]
 

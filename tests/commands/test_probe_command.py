@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from augbench.bench.commands.probing import MOST_VALUES, read_values
-from augbench.bench.errors import UserError
-from augbench.bench.evaluation import predict
-from augbench.bench.placement import Placement
-from augbench.bench.probe_kinds import KINDS
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec, dataset_component
-from augbench.bench.stopping import StopSignal
-from augbench.bench.trained import load_network
-from augbench.bench.worker import execute
+from augbench.bench.common.errors import UserError
+from augbench.bench.experiment.spec import RunSpec, dataset_component
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.evaluation import predict
+from augbench.bench.training.probe_kinds import KINDS
+from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.trained import load_network
+from augbench.bench.training.worker import execute
 from augbench.datasets.digits import DigitOptions
 from augbench.datasets.mnist5k import Mnist5k
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from augbench.bench import run_states
 from augbench.bench.commands.placing import stopped_by_signals
+from augbench.bench.experiment.suite import load_suite
 from augbench.bench.launchers.launcher import Activity, Order
 from augbench.bench.launchers.local import Local
-from augbench.bench.output_folder import run_folders
-from augbench.bench.plan import PlannedRun
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.slurm_jobs.client import SlurmError
-from augbench.bench.submissions import new_submission
-from augbench.bench.suite import load_suite
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.runs import run_states
+from augbench.bench.runs.output_folder import run_folders
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.slurm_client import SlurmError
+from augbench.bench.runs.submissions import new_submission
 
 CommandLine = Callable[..., tuple[int, str, str]]
 SetRoom = Callable[..., None]
@@ -37,8 +37,8 @@ budget = { epochs = 1, batch_size = 64 }
 """
 
 FAILING = """
-from augbench.bench.method import Method
-from augbench.bench.registry import register
+from augbench.bench.contract.method import Method
+from augbench.bench.registry.registry import register
 
 @register("failing")
 class Failing(Method):
@@ -309,7 +309,7 @@ def test_a_machine_that_starts_no_worker_is_named_once_and_no_run_has_failed(
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\n"
-        "if any('augbench.bench.worker' in word for word in sys.orig_argv):\n"
+        "if any('augbench.bench.training.worker' in word for word in sys.orig_argv):\n"
         "    open(__file__ + '.started', 'a').write('!')\n"
         "    sys.stderr.write('Traceback:\\n  import torch\\nImportError: no room')\n"
         "    sys.stderr.flush()\n"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from augbench.bench.causes import Cause
 from augbench.bench.commands.main import COMMANDS
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.run_folder import RunFolder, RunState
 
 ImportedBy = Callable[..., tuple[list[int], set[str]]]
 HEAVY = {"torch", "numpy", "pandas", "scipy", "matplotlib", "seaborn"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from augbench.bench import toy
+from augbench.results.studies import toy
 
 CommandLine = Callable[..., tuple[int, str, str]]
 

@@ -15,10 +15,10 @@ import pytest
 import torchvision.datasets
 from numpy.typing import NDArray
 
-from augbench.bench.dataset import ImageData
-from augbench.bench.errors import UserError
-from augbench.bench.prepared import PreparedOptions, PreparedSource
-from augbench.bench.source_files import Supply, combined_md5
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.data.prepared import PreparedOptions, PreparedSource
+from augbench.bench.data.source_files import Supply, combined_md5
 from augbench.datasets.cifar import read_batches
 from augbench.datasets.cifar10 import Cifar10
 from augbench.datasets.cifar100 import Cifar100
@@ -189,7 +189,7 @@ def test_real_photographs_are_chosen_evenly(prepared_root: Path) -> None:
 
 def test_loading_imports_nothing_that_only_preparing_needs(prepared_root: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from augbench.bench.catalogues import dataset_and_options;"
+        "import sys; from pathlib import Path; from augbench.bench.experiment.catalogues import dataset_and_options;"
         "source, options = dataset_and_options('cifar10', {}); root = Path(sys.argv[1]);"
         "source.load(options, root); source.check(options, root); print({'torchvision', 'scipy'} & set(sys.modules))"
     )

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as vision
 
-from augbench.bench.array_folder import MANIFEST, DamagedDataError
-from augbench.bench.dataset import ImageData
-from augbench.bench.errors import UserError
-from augbench.bench.prepared import PreparedSource
-from augbench.bench.source_files import Supply, combined_md5
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.array_folder import MANIFEST, DamagedDataError
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.data.prepared import PreparedSource
+from augbench.bench.data.source_files import Supply, combined_md5
 from augbench.datasets import fashionmnist, mnist
 from augbench.datasets.digits import PreparedDigitOptions, rotation_angles, turn
 from augbench.datasets.fashionmnist import FashionMnist
@@ -165,7 +165,7 @@ def test_turned_digits_without_the_upright_ones_for_probes_are_prepared_again(ro
 def test_turning_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     images, angles = torch.randint(256, (23, 1, 28, 28), dtype=torch.uint8), rotation_angles(23)
     whole = turn(images, angles)
-    monkeypatch.setattr("augbench.bench.space.IMAGES_AT_A_TIME", 5)
+    monkeypatch.setattr("augbench.bench.augmentation.affine_space.IMAGES_AT_A_TIME", 5)
     assert torch.equal(turn(images, angles), whole)
 
 

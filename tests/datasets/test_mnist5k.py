@@ -20,14 +20,14 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as vision
 
-from augbench.bench.dataset import ImageData
-from augbench.bench.errors import UserError
-from augbench.bench.probe import accuracies, rotation_probe
-from augbench.bench.probe_kinds import ROTATION
-from augbench.bench.space import shrink, transform_and_shrink
-from augbench.bench.spec import RunSpec, dataset_component
-from augbench.bench.training import new_trainer
-from augbench.bench.worker import load_dataset
+from augbench.bench.augmentation.affine_space import shrink, transform_and_shrink
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.experiment.spec import RunSpec, dataset_component
+from augbench.bench.training.probe import accuracies, rotation_probe
+from augbench.bench.training.probe_kinds import ROTATION
+from augbench.bench.training.trainer import new_trainer
+from augbench.bench.training.worker import load_dataset
 from augbench.datasets import mnist5k
 from augbench.datasets.digits import DigitOptions, rotation_angles, turn
 from augbench.datasets.mnist5k import Mnist5k, RotMnist5k

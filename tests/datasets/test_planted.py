@@ -14,15 +14,15 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as vision
 
-from augbench.bench import catalogues
-from augbench.bench.catalogues import dataset_and_options
-from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
-from augbench.bench.errors import UserError
-from augbench.bench.law import PlantedLaw, decompose
-from augbench.bench.prepared import NotPreparedError
-from augbench.bench.registry import Catalogue, Entry
-from augbench.bench.space import shared_space, shrink
-from augbench.bench.spec import Component, dataset_component
+from augbench.bench.augmentation.affine_space import shared_space, shrink
+from augbench.bench.augmentation.transform_distribution import PlantedLaw, decompose
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
+from augbench.bench.data.prepared import NotPreparedError
+from augbench.bench.experiment import catalogues
+from augbench.bench.experiment.catalogues import dataset_and_options
+from augbench.bench.experiment.spec import Component, dataset_component
+from augbench.bench.registry.registry import Catalogue, Entry
 from augbench.datasets.digits import DigitOptions
 from augbench.datasets.mnist5k import Mnist5k
 from augbench.datasets.planted import PLANTING_SEED, Planted, draw
@@ -235,7 +235,7 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = {"odd": Entry("odd", Odd, "a test"), "planted": Entry("planted", Planted, "a test")}
     catalogue = Catalogue("data set", entries, ())
     monkeypatch.setattr(catalogues, "datasets", lambda: catalogue)
-    for module in ("augbench.bench.spec", "augbench.datasets.planted"):
+    for module in ("augbench.bench.experiment.spec", "augbench.datasets.planted"):
         monkeypatch.setattr(f"{module}.datasets", lambda: catalogue)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from augbench.bench.errors import UserError
-from augbench.bench.prepared import NotPreparedError
-from augbench.bench.source_files import Supply, combined_md5
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.prepared import NotPreparedError
+from augbench.bench.data.source_files import Supply, combined_md5
 from augbench.datasets import rotmnist12k
 from augbench.datasets.digits import PreparedDigitOptions
 from augbench.datasets.rotmnist12k import ARCHIVE, TEST, TRAIN, RotMnist12k, read_amat

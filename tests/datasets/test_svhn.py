@@ -10,10 +10,10 @@ import torchvision.datasets
 from numpy.typing import NDArray
 from scipy.io import savemat
 
-from augbench.bench.dataset import ImageData
-from augbench.bench.errors import UserError
-from augbench.bench.prepared import PreparedOptions
-from augbench.bench.source_files import Supply, combined_md5
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.data.prepared import PreparedOptions
+from augbench.bench.data.source_files import Supply, combined_md5
 from augbench.datasets.svhn import SIZES, Svhn, read_digits
 from augbench.datasets.svhn_extra import SvhnExtra
 

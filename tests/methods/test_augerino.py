@@ -13,8 +13,8 @@ from scipy.linalg import expm, logm
 from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.method import Copies, Setting
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.contract.method import Copies, Setting
 from augbench.methods import augerino
 from augbench.methods.augerino import Augerino, AugerinoHyperparameters
 

@@ -8,8 +8,8 @@ from scipy import stats
 from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.method import Setting
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.contract.method import Setting
 from augbench.methods.augerino import AugerinoHyperparameters
 from augbench.methods.augerino_flips import AugerinoWithFlips
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from torch import Tensor
 
-from augbench.bench.method import Copies, Setting
-from augbench.bench.space import Space, shared_space
+from augbench.bench.augmentation.affine_space import Space, shared_space
+from augbench.bench.contract.method import Copies, Setting
 from augbench.methods.augerino import Augerino, AugerinoHyperparameters
 from augbench.methods.augerino_pb import AugerinoPacBayes, AugerinoPacBayesHyperparameters
 from augbench.methods.scale_regulariser import parametric_divergence

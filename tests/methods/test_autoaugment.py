@@ -10,9 +10,9 @@ from torch import Tensor
 from torchvision.transforms import AutoAugment as Theirs
 from torchvision.transforms import AutoAugmentPolicy
 
-from augbench.bench.image_space import ENHANCING, OPERATIONS
-from augbench.bench.method import Setting
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.augmentation.image_operations import ENHANCING, OPERATIONS
+from augbench.bench.contract.method import Setting
 from augbench.methods.autoaugment import AutoAugment, AutoAugmentHyperparameters
 from augbench.methods.autoaugment_policies import POLICIES, PolicyName
 from augbench.methods.wide_policy import Application

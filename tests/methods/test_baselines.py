@@ -9,8 +9,8 @@ from scipy import stats
 from torch import Tensor
 from torchvision.transforms import functional as vision
 
-from augbench.bench.method import Hyperparameters, Method, Setting
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.contract.method import Hyperparameters, Method, Setting
 from augbench.methods.fixed import FixedAugmentation
 from augbench.methods.none import NoAugmentation
 

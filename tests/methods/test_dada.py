@@ -13,15 +13,15 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from augbench.bench.dataset import Split
-from augbench.bench.method import Setting
-from augbench.bench.placement import Placement
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.space import Draw, shared_space
-from augbench.bench.spec import RunSpec
-from augbench.bench.stopping import StopSignal
-from augbench.bench.training import new_trainer
-from augbench.bench.worker import execute, load_dataset
+from augbench.bench.augmentation.affine_space import Draw, shared_space
+from augbench.bench.contract.method import Setting
+from augbench.bench.data.dataset import Split
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.trainer import new_trainer
+from augbench.bench.training.worker import execute, load_dataset
 from augbench.methods.dada import Dada, DadaHyperparameters, largest
 
 BLOCKS = ("rotation", "x-scale", "y-scale", "x-shear", "half-turn", "flip", "crop")

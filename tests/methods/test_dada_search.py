@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from augbench.bench.dataset import Split
-from augbench.bench.errors import DivergedError, UserError
-from augbench.bench.search import SearchProblem
-from augbench.bench.space import Draw, shared_space, with_active
-from augbench.bench.training import build_network
+from augbench.bench.augmentation.affine_space import Draw, shared_space, with_active
+from augbench.bench.common.errors import DivergedError, UserError
+from augbench.bench.contract.search import SearchProblem
+from augbench.bench.data.dataset import Split
+from augbench.bench.training.trainer import build_network
 from augbench.datasets.mnist5k import DigitOptions, Mnist5k
 from augbench.methods.dada_policy import BlockPairs, all_pairs
 from augbench.methods.dada_search import (

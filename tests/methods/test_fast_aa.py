@@ -10,17 +10,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from augbench.bench.dataset import ImageData, Split
-from augbench.bench.errors import UserError
-from augbench.bench.image_space import OPERATIONS
-from augbench.bench.method import Setting
-from augbench.bench.placement import Placement
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.space import shared_space
-from augbench.bench.spec import RunSpec, method_component
-from augbench.bench.stopping import StopSignal
-from augbench.bench.training import Trainer, new_trainer
-from augbench.bench.worker import execute, load_dataset
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.augmentation.image_operations import OPERATIONS
+from augbench.bench.common.errors import UserError
+from augbench.bench.contract.method import Setting
+from augbench.bench.data.dataset import ImageData, Split
+from augbench.bench.experiment.spec import RunSpec, method_component
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.trainer import Trainer, new_trainer
+from augbench.bench.training.worker import execute, load_dataset
 from augbench.methods.fast_aa import FastAutoAugment, FastAutoAugmentHyperparameters
 
 CPU = torch.device("cpu")

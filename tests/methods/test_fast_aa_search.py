@@ -9,11 +9,11 @@ import torch
 from scipy.stats import binomtest, chisquare, kstest
 from torch import Tensor, nn
 
-from augbench.bench.dataset import Split
-from augbench.bench.errors import UserError
-from augbench.bench.image_space import OPERATIONS, ImageSpace
-from augbench.bench.search import SearchProblem
-from augbench.bench.spec import validated
+from augbench.bench.augmentation.image_operations import OPERATIONS, ImageSpace
+from augbench.bench.common.errors import UserError
+from augbench.bench.contract.search import SearchProblem
+from augbench.bench.data.dataset import Split
+from augbench.bench.experiment.spec import validated
 from augbench.methods.fast_aa_search import (
     DensityMatching,
     DensityMatchingHyperparameters,

@@ -10,15 +10,15 @@ import torch
 from scipy.stats import binomtest, chisquare
 from torch import Tensor
 
-from augbench.bench.dataset import ImageData, Split
-from augbench.bench.image_space import GEOMETRIC, OPERATIONS
-from augbench.bench.method import Setting
-from augbench.bench.placement import Placement
-from augbench.bench.run_folder import RunFolder
-from augbench.bench.space import shared_space
-from augbench.bench.spec import RunSpec
-from augbench.bench.training import Trainer, new_trainer
-from augbench.bench.worker import load_dataset
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.augmentation.image_operations import GEOMETRIC, OPERATIONS
+from augbench.bench.contract.method import Setting
+from augbench.bench.data.dataset import ImageData, Split
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder
+from augbench.bench.training.trainer import Trainer, new_trainer
+from augbench.bench.training.worker import load_dataset
 from augbench.methods.faster_aa import FasterAutoAugment
 from augbench.methods.faster_aa_search import AdversarialSearchHyperparameters
 from augbench.methods.subpolicies import SEARCHED

@@ -12,11 +12,11 @@ from scipy.stats import binomtest, ks_2samp
 from torch import Tensor, nn
 from torch.distributions import RelaxedBernoulli
 
-from augbench.bench.dataset import Split
-from augbench.bench.image_space import GEOMETRIC, OPERATIONS, ImageSpace
-from augbench.bench.method import Setting
-from augbench.bench.search import SearchProblem
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.augmentation.image_operations import GEOMETRIC, OPERATIONS, ImageSpace
+from augbench.bench.contract.method import Setting
+from augbench.bench.contract.search import SearchProblem
+from augbench.bench.data.dataset import Split
 from augbench.methods.faster_aa_search import (
     PROBABILITY_MARGIN,
     AdversarialSearch,

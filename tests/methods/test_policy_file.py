@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from augbench.bench.errors import UserError
-from augbench.bench.image_space import OPERATIONS
+from augbench.bench.augmentation.image_operations import OPERATIONS
+from augbench.bench.common.errors import UserError
 from augbench.methods.policy_file import PolicyContent, read_policy
 
 CONTENT = [[["Rotate", 0.5, 0.7], ["Color", 0.3, 0.4]], [["Invert", 1, 0], ["Cutout", 0.25, 1.0]]]

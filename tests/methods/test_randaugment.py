@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from scipy import stats
 from torch import Tensor
 
-from augbench.bench.method import Setting
-from augbench.bench.space import Draw, shared_space
+from augbench.bench.augmentation.affine_space import Draw, shared_space
+from augbench.bench.contract.method import Setting
 from augbench.methods.randaugment import RandAugment, RandAugmentHyperparameters
 
 COUNT = 20_000

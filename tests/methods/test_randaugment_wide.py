@@ -10,9 +10,9 @@ from scipy import stats
 from torch import Tensor
 from torchvision.transforms import RandAugment as Theirs
 
-from augbench.bench.image_space import ENHANCING, OPERATIONS
-from augbench.bench.method import Setting
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.augmentation.image_operations import ENHANCING, OPERATIONS
+from augbench.bench.contract.method import Setting
 from augbench.methods.randaugment_wide import RandAugmentWide, RandAugmentWideHyperparameters
 from augbench.methods.wide_policy import Application
 

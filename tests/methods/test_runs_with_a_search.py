@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 
-from augbench.bench.catalogues import methods
-from augbench.bench.placement import Placement
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec
-from augbench.bench.stopping import StopCause, StopSignal
-from augbench.bench.worker import execute
+from augbench.bench.experiment.catalogues import methods
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.stopping import StopCause, StopSignal
+from augbench.bench.training.worker import execute
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from augbench.bench.method import Copies, Setting
-from augbench.bench.space import Draw, shared_space
+from augbench.bench.augmentation.affine_space import Draw, shared_space
+from augbench.bench.contract.method import Copies, Setting
 from augbench.methods.scale import Scale, ScaleHyperparameters
 
 BATCH = 6

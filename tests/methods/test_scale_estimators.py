@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.space import Space, with_active
+from augbench.bench.augmentation.affine_space import Space, with_active
 from augbench.methods.scale import ScaleHyperparameters
 from augbench.methods.scale_estimators import Estimator, probability_gradient
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from torch import Tensor
 
-from augbench.bench.method import Copies, Setting
-from augbench.bench.space import Draw, shared_space
+from augbench.bench.augmentation.affine_space import Draw, shared_space
+from augbench.bench.contract.method import Copies, Setting
 from augbench.methods.scale import Scale, ScaleHyperparameters
 from augbench.methods.scale_norm import ScaleNorm, ScaleNormHyperparameters
 

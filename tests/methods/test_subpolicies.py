@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare
 from torch import Tensor
 
-from augbench.bench.image_space import GEOMETRIC, OPERATIONS, ImageSpace
-from augbench.bench.method import Hyperparameters, Setting
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.augmentation.image_operations import GEOMETRIC, OPERATIONS, ImageSpace
+from augbench.bench.contract.method import Hyperparameters, Setting
 from augbench.methods.subpolicies import (
     IDENTITY,
     SEARCHED,

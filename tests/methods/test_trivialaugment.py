@@ -8,8 +8,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from augbench.bench.method import Setting
-from augbench.bench.space import Draw, shared_space
+from augbench.bench.augmentation.affine_space import Draw, shared_space
+from augbench.bench.contract.method import Setting
 from augbench.methods.trivialaugment import TrivialAugment, TrivialAugmentHyperparameters
 
 COUNT = 20_000

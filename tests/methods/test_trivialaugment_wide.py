@@ -9,9 +9,9 @@ from scipy import stats
 from torch import Tensor
 from torchvision.transforms import TrivialAugmentWide as Theirs
 
-from augbench.bench.image_space import MAGNITUDES, OPERATIONS
-from augbench.bench.method import Setting
-from augbench.bench.space import shared_space
+from augbench.bench.augmentation.affine_space import shared_space
+from augbench.bench.augmentation.image_operations import MAGNITUDES, OPERATIONS
+from augbench.bench.contract.method import Setting
 from augbench.methods.trivialaugment_wide import TrivialAugmentWide, TrivialAugmentWideHyperparameters
 from augbench.methods.wide_policy import Application
 

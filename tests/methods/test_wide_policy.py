@@ -8,7 +8,7 @@ from torchvision.transforms import AutoAugment, InterpolationMode, RandAugment
 from torchvision.transforms import TrivialAugmentWide as TheirTrivialAugment
 from torchvision.transforms.autoaugment import _apply_op
 
-from augbench.bench.image_space import ENHANCING, GEOMETRIC, OPERATIONS, ImageSpace
+from augbench.bench.augmentation.image_operations import ENHANCING, GEOMETRIC, OPERATIONS, ImageSpace
 from augbench.methods.trivialaugment_wide import WIDE
 from augbench.methods.wide_policy import AUTOAUGMENT_RANGES, RANDOM_OPERATIONS, Ranges, Strengths
 

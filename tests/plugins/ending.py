@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from augbench.bench.dataset import DatasetOptions, DatasetSource, ImageData, Split
-from augbench.bench.method import Copies, Hyperparameters, Method, repeat
-from augbench.bench.network import NetworkSource
-from augbench.bench.registry import register
-from augbench.bench.space import to_unit_interval
+from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.contract.method import Copies, Hyperparameters, Method, repeat
+from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
+from augbench.bench.networks.base import NetworkSource
+from augbench.bench.registry.registry import register
 
 FOR_EVER = threading.Event()
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from augbench.bench import run_folder
-from augbench.bench.files import atomic_write, write_json
-from augbench.bench.placement import Placement
-from augbench.bench.protocol import Budget, Protocol
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import Component, RunSpec
-from augbench.bench.stopping import StopSignal
-from augbench.bench.worker import execute
+from augbench.bench.common.files import atomic_write, write_json
+from augbench.bench.experiment.protocol import Budget, Protocol
+from augbench.bench.experiment.spec import Component, RunSpec
+from augbench.bench.runs import run_folder
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.worker import execute
 from augbench.results.records import record
 
 WriteRun = Callable[..., RunFolder]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from augbench.results.frame import load_runs
+from augbench.results.model.frame import load_runs
 
 CommandLine = Callable[..., tuple[int, str, str]]
 MEASURED = Path(__file__).parents[2] / "results" / "measured"

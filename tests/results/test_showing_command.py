@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.results.published.loader import OURS
 
 CommandLine = Callable[..., tuple[int, str, str]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.run_folder import RunFolder
+from augbench.bench.runs.run_folder import RunFolder
 
 ImportedBy = Callable[..., tuple[list[int], set[str]]]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from augbench.bench.files import write_json, write_torch
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec, Settings
-from augbench.bench.suite import parse_suite
+from augbench.bench.common.files import write_json, write_torch
+from augbench.bench.experiment.spec import RunSpec, Settings
+from augbench.bench.experiment.suite import parse_suite
+from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.tuning.outcome import stop_early
 from augbench.bench.tuning.tuning import Trial, Tuning, base_of_suite
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from augbench.bench.profile import RaySettings
-from augbench.bench.ranges import Range
-from augbench.bench.ray_cluster import require_ray
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.stopping import StopRequested
+from augbench.bench.contract.search_space import Range
+from augbench.bench.launchers.ray_jobs.cluster import require_ray
+from augbench.bench.planning.profile import RaySettings
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.stopping import StopRequested
 from augbench.bench.tuning.outcome import is_stopped
 from augbench.bench.tuning.tuning import Trial, Tuning
 
@@ -30,14 +30,14 @@ def parts(ray_is_there: None) -> ModuleType:
 
 
 def task_of(folder: RunFolder, stop_file: Path) -> Any:
-    from augbench.bench.ray_trials import Task
+    from augbench.bench.launchers.ray_jobs.trials import Task
 
     return Task(str(folder.path), "cpu", 1, 0.0, 0, 1, "data", str(stop_file))
 
 
 def propose(parts: ModuleType, tuning: Tuning, out: Path, *, backwards: bool = False) -> list[Any]:
     """Have all trials chosen, ended in groups of four, each with as much accuracy as its regularisation."""
-    from augbench.bench.ray_trials import Progress
+    from augbench.bench.launchers.ray_jobs.trials import Progress
 
     begun: list[Trial] = []
 
@@ -68,7 +68,7 @@ def test_random_values_are_those_of_the_tuning(search: Any, parts: ModuleType, t
 
 
 def test_only_asha_may_stop_trials_early_and_never_the_first(parts: ModuleType, tuning: Tuning, tmp_path: Path) -> None:
-    from augbench.bench.ray_trials import Progress
+    from augbench.bench.launchers.ray_jobs.trials import Progress
 
     for search, expected in (("random", [False, False]), ("asha", [False, True])):
         asked: Any = replace(tuning, search=search)
@@ -79,7 +79,7 @@ def test_only_asha_may_stop_trials_early_and_never_the_first(parts: ModuleType, 
 
 
 def test_nothing_is_begun_once_all_were_asked_to_stop(parts: ModuleType, tuning: Tuning, tmp_path: Path) -> None:
-    from augbench.bench.ray_trials import Progress
+    from augbench.bench.launchers.ray_jobs.trials import Progress
 
     progress = Progress(stopping=True)
     proposals = parts.Proposals(tuning, tmp_path, lambda trial: pytest.fail("was begun"), progress)
@@ -87,7 +87,7 @@ def test_nothing_is_begun_once_all_were_asked_to_stop(parts: ModuleType, tuning:
 
 
 def test_nothing_is_begun_once_a_trial_was_cancelled(parts: ModuleType, tuning: Tuning, tmp_path: Path) -> None:
-    from augbench.bench.ray_trials import Progress
+    from augbench.bench.launchers.ray_jobs.trials import Progress
 
     def begin(trial: Trial) -> list[Any]:
         trial.folders[0].write_spec(tuning.specs(trial.values)[0])

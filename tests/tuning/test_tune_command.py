@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from augbench.bench.commands.tuned import _table
-from augbench.bench.suite import load_suite
+from augbench.bench.experiment.suite import load_suite
 from augbench.bench.tuning.outcome import outcome_of
 from augbench.bench.tuning.tuning import Tuning, base_of_suite
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.budgets import LevelName
-from augbench.bench.errors import UserError
-from augbench.bench.spec import RunSpec
-from augbench.bench.suite import Suite, parse_suite
+from augbench.bench.common.errors import UserError
+from augbench.bench.experiment.budgets import LevelName
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.suite import Suite, parse_suite
 from augbench.bench.tuning.tuning import Tuning, base_of_paper, base_of_suite
 
 SUITE = """
@@ -58,7 +58,8 @@ def test_a_trial_is_a_run_of_the_suite_on_the_validation_images(base: RunSpec) -
 
 def test_values_are_the_same_in_every_process_and_more_trials_begin_with_the_same_ones(base: RunSpec) -> None:
     program = (
-        "import sys, json; from augbench.bench.spec import RunSpec; from augbench.bench.tuning.tuning import Tuning; "
+        "import sys, json; from augbench.bench.experiment.spec import RunSpec; "
+        "from augbench.bench.tuning.tuning import Tuning; "
         "print(json.dumps(Tuning(RunSpec.model_validate_json(sys.stdin.read()), 'asha', 6, 5).random_values()))"
     )
     command = [sys.executable, "-c", program]

@@ -12,18 +12,18 @@ import typer
 
 from augbench.bench.commands import placing
 from augbench.bench.commands.options import make_order
-from augbench.bench.errors import UserError
-from augbench.bench.estimates import cost_to_confirm
+from augbench.bench.common.errors import UserError
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.suite import load_suite, parse_suite
+from augbench.bench.experiment.tuning_cost import TuningCost
 from augbench.bench.launchers.launcher import Order
-from augbench.bench.plan import PlannedRun, make_plan
-from augbench.bench.profile import Profile
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec
-from augbench.bench.suite import load_suite, parse_suite
-from augbench.bench.tuning.cost import TuningCost
+from augbench.bench.planning.estimates import cost_to_confirm
+from augbench.bench.planning.plan import PlannedRun, make_plan
+from augbench.bench.planning.profile import Profile
+from augbench.bench.planning.recorded_tuning import record_tuning
+from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.tuning.driving import waiting
 from augbench.bench.tuning.outcome import TrialState, is_stopped, outcome_of, ranked, settle, stop_early
-from augbench.bench.tuning.recording import record_tuning
 from augbench.bench.tuning.results import (
     begin_record,
     best_of,

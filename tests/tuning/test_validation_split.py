@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from augbench.bench import worker
-from augbench.bench.dataset import ImageData, Split
-from augbench.bench.errors import UserError
-from augbench.bench.placement import Placement
-from augbench.bench.protocol import Protocol
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.bench.spec import RunSpec
-from augbench.bench.stopping import StopSignal
-from augbench.bench.trained import load_network
-from augbench.bench.worker import execute, load_dataset
+from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import ImageData, Split
+from augbench.bench.experiment.protocol import Protocol
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training import worker
+from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.trained import load_network
+from augbench.bench.training.worker import execute, load_dataset
 from augbench.datasets.mnist5k import Mnist5k, RotMnist5k
 
 MakeSpec = Callable[..., RunSpec]

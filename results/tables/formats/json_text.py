@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from augbench.results.tables.table import Cell, Row, Table
+from augbench.results.model.table import Cell, Row, Table
 
 
 def to_plain(files: Mapping[str, Sequence[Table]]) -> dict[str, Any]:

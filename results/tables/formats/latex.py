@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pandas as pd
 
+from augbench.results.model.table import Cell, Row, Table
 from augbench.results.tables.formats.blocks import cut
 from augbench.results.tables.formats.latex_text import NEEDS_T1, escape_latex
-from augbench.results.tables.table import Cell, Row, Table
 
 WIDTH = 145  # characters that can still be read when they are shrunk to the width of a page
 NARROWEST = 11  # characters that a heading is folded to, at least

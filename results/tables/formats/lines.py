@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from augbench.results.csv_text import csv_text
-from augbench.results.tables.table import Table
+from augbench.results.model.csv_text import csv_text
+from augbench.results.model.table import Table
 
 CSV_COLUMNS = (
     *("dataset", "network", "budget", "protocol", "method", "device"),

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from augbench.bench.plain_text import safe
-from augbench.results.tables.table import Cell, Table
+from augbench.bench.common.plain_text import safe
+from augbench.results.model.table import Cell, Table
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _LIST = re.compile(r"^(\s*)(-|\+(?=\s|$))|^(\s*\d+)([.)])(?=\s|$)")  # what would begin a list

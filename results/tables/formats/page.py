@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from augbench.bench.plain_text import safe_in_page
-from augbench.results.tables.table import Table
+from augbench.bench.common.plain_text import safe_in_page
+from augbench.results.model.table import Table
 
 
 def to_html(tables: Sequence[Table]) -> str:

@@ -6,9 +6,9 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from augbench.bench.plain_text import safe
+from augbench.bench.common.plain_text import safe
+from augbench.results.model.table import Column, Row, Table
 from augbench.results.tables.formats.blocks import cut
-from augbench.results.tables.table import Column, Row, Table
 
 WIDTH = 80
 IN_BRIEF = {

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from augbench.bench import run_folder
-from augbench.bench.examples import Examples, write_examples
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.frame import Runs, load_runs
+from augbench.bench.runs import run_folder
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.examples import Examples, write_examples
+from augbench.results.model.frame import Runs, load_runs
 from augbench.results.report import report_page, write_report
 
 WriteRun = Callable[..., RunFolder]

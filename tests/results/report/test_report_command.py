@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from augbench.bench.examples import Examples, write_examples
-from augbench.bench.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.examples import Examples, write_examples
 
 CommandLine = Callable[..., tuple[int, str, str]]
 WriteRun = Callable[..., RunFolder]

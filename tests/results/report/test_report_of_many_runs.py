@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from augbench.bench.run_folder import RunFolder
-from augbench.results.frame import load_runs
+from augbench.bench.runs.run_folder import RunFolder
+from augbench.results.model.frame import load_runs
 from augbench.results.report import write_report
 
 WriteRun = Callable[..., RunFolder]
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def without_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for the disk, which thousands of small files would."""
-    monkeypatch.setattr("augbench.bench.files.os.fsync", lambda descriptor: None)
+    monkeypatch.setattr("augbench.bench.common.files.os.fsync", lambda descriptor: None)
 
 
 def _learned(seed: int) -> Sequence[Mapping[str, float]]:

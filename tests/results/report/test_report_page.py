@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from augbench.bench.errors import UserError
-from augbench.bench.run_folder import RunFolder, RunState
-from augbench.results.frame import Runs, load_runs
+from augbench.bench.common.errors import UserError
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.results.model.frame import Runs, load_runs
 from augbench.results.report import check_page, report_page, write_report
 from augbench.results.report.failed import failed_groups
 from augbench.results.report.grid import number_cell, only_device, plain_grid, significant

@@ -2,9 +2,9 @@
 
 import torch
 
-from augbench.bench.method import Copies, Hyperparameters, Method, repeat
-from augbench.bench.registry import register
-from augbench.bench.space import to_unit_interval
+from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.contract.method import Copies, Hyperparameters, Method, repeat
+from augbench.bench.registry.registry import register
 
 
 @register("inversion")

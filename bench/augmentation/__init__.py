@@ -1,0 +1,1 @@
+"""The spaces of transforms, and what their transforms do to images."""

@@ -1,0 +1,40 @@
+"""Code of others, such as plug-ins and the methods that are checked: what it may end in, and how that is said."""
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+from augbench.bench.common.errors import shortened
+
+# Whatever importing or calling a stranger's code may end in, apart from being asked to stop. It is caught only where
+# it becomes a record: a module listed as broken, a check that failed, a run that failed.
+FOREIGN_ERRORS = (Exception, SystemExit)
+
+
+def in_words(error: BaseException, *paths: Path) -> str:
+    """Name an exception in one line: `ValueError: too wide (line 12 of mine.py)`.
+
+    Args:
+        error: The exception.
+        paths: Files of strangers; the last of their lines that the exception passed through is named.
+    """
+    message = shortened(" ".join(str(error).split()).rstrip("."))
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    line = own_line(error, *paths)
+    return f"{text} ({line})" if line else text
+
+
+def own_line(error: BaseException, *paths: Path) -> str:
+    """Name the last line of some files that an exception passed through; empty if there is none."""
+    files = {str(path): path.name for path in paths}
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    return f"line {frames[-1].lineno} of {files[frames[-1].filename]}" if frames else ""
+
+
+@contextmanager
+def prints_apart() -> Iterator[None]:
+    """Send what strangers' code prints to standard error, so that standard output has the answer alone."""
+    with redirect_stdout(sys.stderr):
+        yield

@@ -1,0 +1,1 @@
+"""What a method must offer, what it is given, and the ranges of its hyperparameters."""

@@ -1,0 +1,288 @@
+"""The contract of an augmentation learner. Every hook has a default, so a method overrides only what it is about."""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from augbench.bench.augmentation.affine_space import Draw, Space, to_unit_interval
+from augbench.bench.augmentation.image_operations import ImageSpace
+from augbench.bench.augmentation.network_input import NetworkInput
+from augbench.bench.common.errors import UserError, shortened
+from augbench.bench.contract.search import SearchProblem
+
+Policy = Callable[[Tensor, torch.Generator], Tensor]
+"""Draws one transform for each of N images (N, C, H, W), uint8, and returns them transformed, float in [0, 1]."""
+
+
+class Hyperparameters(BaseModel):
+    """Base of a method's hyperparameters: typed, with a range and a description for each; unknown names are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+H = TypeVar("H", bound=Hyperparameters)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a method may know of the run that it is part of.
+
+    Attributes:
+        space: The shared augmentation space at the size of the images.
+        channels: Colour channels of the images; the wide space takes 1 or 3.
+        classes: Number of classes.
+        train_size: Number of training images.
+        epochs: Epochs of the training phase; where a budget is equal in image passes, those of the method's copies.
+        baseline_copies: Copies of each image in a batch for methods that have no number of their own.
+        device: Where images, network and learned parameters live.
+        network_input: What the network takes; given where the training loop takes normalised images too.
+    """
+
+    space: Space
+    channels: int
+    classes: int
+    train_size: int
+    epochs: int
+    baseline_copies: int
+    device: torch.device
+    network_input: NetworkInput | None = None
+
+    @property
+    def image_space(self) -> ImageSpace:
+        """The wide space of image-processing operations at the size of the images."""
+        return ImageSpace(self.space.image_size)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Augmented copies of a batch.
+
+    Attributes:
+        images: M copies of B images, copy by copy, float in [0, 1] or normalised; (M·B, C, H, W).
+        draw: The draws behind them where the shared space made them.
+        normalised: Whether images are what `Setting.network_input` says instead of in [0, 1].
+    """
+
+    images: Tensor
+    draw: Draw | None = None
+    normalised: bool = False
+
+
+class Method(Generic[H]):
+    """An augmentation learner.
+
+    The training loop calls, for each run, `wrap_network`, `search` (where `searches`), and then for each epoch
+    `start_epoch`, for each step `augment`, `loss`, `regulariser`, `after_backward`, and at the end of the epoch
+    `after_epoch`. Evaluation calls `test_policy`. What the method learns goes into `learnable` and, where
+    it uses optimisers of its own, they go into `optimizers`: both are then saved and restored with the run.
+
+    Attributes:
+        name: The registered name; set by the decorator.
+        version: To be raised whenever results change; part of a run's identity.
+        title: One line for tables and lists.
+        paper: Where the method was published.
+        deviations: What differs from the paper or its code, and why.
+        searches: Whether there is a search phase before training.
+        hyperparameters_type: The class of its hyperparameters.
+        quick_hyperparameters: Values with which a search takes seconds, for `augbench check method` and tests.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    title: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    deviations: ClassVar[tuple[str, ...]] = ()
+    searches: ClassVar[bool] = False
+    hyperparameters_type: ClassVar[type[Hyperparameters]] = Hyperparameters
+    quick_hyperparameters: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, hyperparameters: H, setting: Setting) -> None:
+        self.hyperparameters = hyperparameters
+        self.setting = setting
+        self.learnable: dict[str, Tensor] = {}
+        self.optimizers: dict[str, torch.optim.Optimizer] = {}
+
+    @property
+    def copies(self) -> int:
+        """Augmented copies M of each image in a batch."""
+        return self.setting.baseline_copies
+
+    def search(self, problem: SearchProblem) -> None:
+        """Search for a policy before training; what is found goes into `learnable`."""
+
+    def wrap_network(self, network: nn.Module) -> nn.Module:
+        """Return the network to train, for methods that change or multiply it."""
+        return network
+
+    def start_epoch(self, epoch: int) -> None:
+        """Anneal; `epoch` counts from 0. Must depend on nothing but the epoch, so that a run can be resumed."""
+
+    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+        """Make the augmented copies of a batch.
+
+        Args:
+            images: (B, C, H, W), uint8.
+            generator: Source of randomness on the images' device.
+        """
+        return Copies(to_unit_interval(repeat(images, self.copies)))
+
+    def augment_indexed(self, images: Tensor, indices: Tensor, generator: torch.Generator) -> Copies:
+        """Make the copies of the images with these indices, as the training loop asks for them.
+
+        Only to be overridden to spare the gather; what is made and what is drawn must be the same as by `augment`.
+
+        Args:
+            images: All training images; (N, C, H, W), uint8.
+            indices: Which of them are in the batch; (B,).
+            generator: Source of randomness on the images' device.
+        """
+        return self.augment(images[indices], generator)
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Loss of each copy, here cross-entropy.
+
+        Args:
+            logits: (M, B, classes).
+            labels: (B,).
+
+        Returns:
+            (M, B).
+        """
+        copies, batch, classes = logits.shape
+        flat = F.cross_entropy(logits.reshape(-1, classes), labels.repeat(copies), reduction="none")
+        return flat.view(copies, batch)
+
+    def regulariser(self) -> Tensor | None:
+        """Return what is added to the mean loss before the backward pass, a scalar, or nothing."""
+        return None
+
+    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+        """Step the learned parameters; gradients of `learnable` are there.
+
+        Args:
+            losses: Loss of each copy, without gradient; (M, B).
+            copies: What `augment` returned.
+        """
+
+    def after_epoch(self, epoch: int) -> None:
+        """End an epoch; `epoch` counts from 0."""
+
+    def test_policy(self) -> Policy | None:
+        """Return what test-time augmentation draws from, or None for methods without a policy to draw from."""
+        return None
+
+    def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor | None:
+        """Draw from the law of the method's transforms of the plane: what a planted symmetry is compared with.
+
+        Args:
+            count: Number of draws N.
+            generator: Source of randomness on the setting's device.
+
+        Returns:
+            Affine maps g in the coordinates of `Space`, (N, 2, 3), with (g I)(x) = I(g⁻¹x); None for methods whose
+            images are not those of a map of the plane.
+        """
+        return None
+
+    def learned(self) -> dict[str, float]:
+        """Name the learned numbers for the trajectory.
+
+        Keys are `probability/<block>` in [0, 1] and `range/<block>`, the half-width of a symmetric uniform law in the
+        unit of the block; other keys are kept as they are, and drawn over the epochs where training learns them.
+        """
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs of the method, as tensors and plain values."""
+        return {
+            "learnable": {name: tensor.detach().clone() for name, tensor in self.learnable.items()},
+            "optimizers": {name: deepcopy(optimizer.state_dict()) for name, optimizer in self.optimizers.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` returned.
+
+        Raises:
+            ValueError: If a tensor of `learnable` had another shape when it was saved. A method whose search decides
+                on shapes restores them itself, in an override of this function.
+        """
+        with torch.no_grad():
+            for name, tensor in self.learnable.items():
+                saved = state["learnable"][name]
+                if saved.shape != tensor.shape:
+                    raise ValueError(f"{name} was saved with shape {tuple(saved.shape)}, not {tuple(tensor.shape)}.")
+                tensor.copy_(saved)
+        for name, optimizer in self.optimizers.items():
+            optimizer.load_state_dict(state["optimizers"][name])
+
+
+class SharedSpaceMethod(Method[H]):
+    """A learner whose transforms are draws from the shared space: it says how to draw, the rest follows."""
+
+    def draw(self, count: int, generator: torch.Generator) -> Draw:
+        """Draw `count` transforms, one for each image; whatever is learned by gradients is differentiable in them."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how to draw: override `draw`.")
+
+    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+        """Make the augmented copies, each with a draw of its own."""
+        draw = self.draw(self.copies * len(images), generator)
+        return Copies(self.setting.space.apply(images, draw), draw)
+
+    def augment_indexed(self, images: Tensor, indices: Tensor, generator: torch.Generator) -> Copies:
+        """Make the same copies at once, normalised where the training loop takes that."""
+        if type(self).augment is not SharedSpaceMethod.augment:
+            return super().augment_indexed(images, indices, generator)
+        space, form = self.setting.space, self.setting.network_input
+        draw = self.draw(self.copies * len(indices), generator)
+        output = space.apply(images, draw, indices=indices, network_input=form)
+        return Copies(output, draw, normalised=form is not None)
+
+    def test_policy(self) -> Policy | None:
+        """Draw as in training, without gradients."""
+
+        @torch.no_grad()
+        def transform(images: Tensor, generator: torch.Generator) -> Tensor:
+            return self.setting.space.apply(images, self.draw(len(images), generator))
+
+        return transform
+
+    def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
+        """Draw as in training."""
+        return self.setting.space.matrices(self.draw(count, generator)).detach()
+
+
+def learned_numbers(method: Method[Any], said: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """Return what a method has learned as plain numbers, whether it says so in Python's, NumPy's or torch's.
+
+    Args:
+        method: The method.
+        said: What its `learned` has returned; asked now if left out.
+
+    Raises:
+        UserError: If something that it names is no single number.
+    """
+    said = method.learned() if said is None else said
+    return {key: _plain_number(method, key, value) for key, value in said.items()}
+
+
+def _plain_number(method: Method[Any], key: str, value: object) -> float:
+    if isinstance(value, np.generic | np.ndarray | Tensor) and np.prod(value.shape) == 1:
+        value = value.item()
+    if isinstance(value, int | float):
+        return value
+    raise UserError(
+        f"`learned` of the method {method.name!r} says {shortened(repr(value))} for {key!r}, a {type(value).__name__}. "
+        "Each value must be one number: of Python, or an array or tensor with one element."
+    )
+
+
+def repeat(images: Tensor, copies: int) -> Tensor:
+    """Repeat a batch copy by copy: (B, …) becomes (M·B, …)."""
+    return images if copies == 1 else images.repeat(copies, *(1,) * (images.ndim - 1))

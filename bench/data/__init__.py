@@ -1,0 +1,1 @@
+"""Data sets: what each must offer, how published files are found, downloaded and prepared."""

@@ -1,0 +1,270 @@
+"""Data sets that are prepared once, as arrays that every process maps into its memory."""
+
+import shutil
+import tempfile
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from augbench.bench.common.errors import UnfitMachineError, UserError, to_paste
+from augbench.bench.common.files import flush_folder
+from augbench.bench.common.locks import exclusive
+from augbench.bench.data.array_folder import (
+    MANIFEST,
+    DamagedDataError,
+    Manifest,
+    check_arrays,
+    map_arrays,
+    read_manifest,
+    write_arrays,
+)
+from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split, class_balanced_subset
+from augbench.bench.data.dataset_checks import (
+    NamedArray,
+    UnusableDataError,
+    check_arrays_fit,
+    check_instance,
+    check_loaded,
+)
+from augbench.bench.data.downloads import check_space, disk_errors
+from augbench.bench.data.source_files import SourceFile, Supply
+
+FOLDER = "prepared"  # below the folder of data sets
+SUBSET_SEED = 0
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What a data set consists of.
+
+    Attributes:
+        train_images: uint8; (N, C, H, W).
+        train_labels: int64; (N,).
+        test_images: uint8; (M, C, H, W).
+        test_labels: int64; (M,).
+        held_out: Which training images the publishers hold out for validation, if they do; bool; (N,).
+        upright_test_images: Test images before the data set transformed them, if it does; uint8; (M, C, H, W).
+    """
+
+    train_images: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]
+    test_images: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    held_out: NDArray[np.bool_] | None = None
+    upright_test_images: NDArray[np.uint8] | None = None
+
+    def by_name(self) -> dict[str, NDArray[np.generic]]:
+        """Return the arrays that there are."""
+        return {name: array for name, array in vars(self).items() if array is not None}
+
+
+REQUIRED = frozenset(entry.name for entry in fields(Arrays) if entry.default is MISSING)
+"""Names of the arrays that every data set has."""
+
+
+class PreparedOptions(DatasetOptions):
+    """Options of every prepared data set."""
+
+    train_images: int | None = Field(
+        None,
+        ge=1,
+        description="training images, chosen by a fixed seed, class shares kept but no class lost; all by default",
+    )
+
+
+class PreparedSource(DatasetSource):
+    """A data set that `augbench data prepare` turns into arrays below the folder of data sets.
+
+    Attributes:
+        classes: Number of classes.
+        checksum: That of the source files, `combined_md5(sources())`, written out so that it costs no import.
+        required: Names of the arrays without which a folder counts as damaged.
+    """
+
+    classes: ClassVar[int]
+    required: ClassVar[frozenset[str]] = REQUIRED
+    options_type: ClassVar[type[DatasetOptions]] = PreparedOptions
+
+    @classmethod
+    @abstractmethod
+    def sources(cls) -> tuple[SourceFile, ...]:
+        """Return the files that it is read from."""
+
+    @abstractmethod
+    def read(self, files: Mapping[str, Path]) -> Arrays:
+        """Read the source files.
+
+        Args:
+            files: The file of each source, by the source's `path`; their md5s are right.
+
+        Raises:
+            UserError: If something else is in them than should be.
+        """
+
+    def folder(self, root: Path) -> Path:
+        """Return the folder of the arrays, whose name changes with the version and the source files."""
+        return root / FOLDER / f"{self.name}-v{self.version}-{self.checksum.partition(':')[2][:12]}"
+
+    def prepare(self, supply: Supply) -> Path:
+        """Find or download the source files and write the arrays, unless they are there and sound.
+
+        A kill at any moment leaves nothing that looks finished; a second process waits until the first one is done.
+        """
+        folder, listener = self.folder(supply.root), supply.listener
+        if self.is_sound(supply.root):
+            return folder  # which somebody else may have made where one must not write
+        waiting = f"Another process prepares {self.name} at the moment; waiting for it."
+        with disk_errors(folder.parent):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with exclusive(folder.parent / f".{self.name}.lock", lambda: listener.say(waiting)):
+                for left in folder.parent.glob(f".{self.name}.*.tmp"):  # by a process that was killed
+                    shutil.rmtree(left, ignore_errors=True)  # it may be somebody else's, and does no harm
+                if not self.is_sound(supply.root):
+                    self._make(folder, supply)
+        return folder
+
+    def _make(self, folder: Path, supply: Supply) -> None:
+        if folder.is_symlink():  # what it points to is perhaps somebody else's
+            raise UserError(
+                f"{folder} is a symbolic link to {folder.readlink()}, where the data set is damaged or missing. Delete "
+                "the link, then give the same command again; what it points to is left as it is."
+            )
+        work = Path(tempfile.mkdtemp(prefix=f".{self.name}.", suffix=".tmp", dir=folder.parent))
+        try:
+            unpacked, result = work / "unpacked", work / "result"
+            unpacked.mkdir()
+            result.mkdir()
+            files = supply.provide(self.sources(), unpacked)
+            supply.listener.say(f"Preparing {self.name} …")
+            arrays = self.read(files)
+            check_instance(self.name, "read", "what `read` returns", arrays, Arrays)
+            named = {name: NamedArray(self.name, name, value, np.ndarray) for name, value in vars(arrays).items()}
+            check_arrays_fit(self.name, named, self.classes)
+            check_space(folder.parent, sum(array.nbytes for array in arrays.by_name().values()))
+            write_arrays(result, self._manifest(), arrays.by_name())
+            if folder.exists():
+                shutil.rmtree(folder)  # damaged, or it would not be made again
+            result.rename(folder)
+            flush_folder(folder.parent)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def _manifest(self) -> Manifest:
+        published = dict.fromkeys(source.published.name for source in self.sources())
+        return Manifest(
+            name=self.name,
+            version=self.version,
+            checksum=self.checksum,
+            classes=self.classes,
+            provenance=f"{self.title}; made from {', '.join(published)}, {self.checksum}",
+            prepared=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def load(self, options: DatasetOptions, root: Path) -> ImageData:
+        """Map the arrays into memory, which processes share; only what an option changes is copied.
+
+        Raises:
+            UserError: If the data set is not prepared, is damaged, or has too few images for the options.
+        """
+        return self.apply(options, self._whole(root))
+
+    def _whole(self, root: Path) -> ImageData:
+        folder = self.folder(root)
+        with disk_errors(folder):
+            if not folder.exists():
+                raise NotPreparedError([self], root)
+            manifest = self._read_manifest(folder)
+            arrays = map_arrays(folder, manifest)
+        train = Split(arrays["train_images"], arrays["train_labels"])
+        test = Split(arrays["test_images"], arrays["test_labels"])
+        before = arrays.get("upright_test_images")
+        upright = None if before is None else Split(before, test.labels)
+        held_out = arrays.get("held_out")
+        return ImageData(train, test, self.classes, manifest.provenance, held_out=held_out, upright_test=upright)
+
+    def apply(self, options: DatasetOptions, data: ImageData) -> ImageData:
+        """Apply options to the data set as it was prepared."""
+        count = options.model_dump()["train_images"]
+        return data if count is None else _with_train_images(self.name, data, count)
+
+    def check(self, options: DatasetOptions, root: Path) -> None:
+        """Make sure that the data set is prepared and sound, byte by byte."""
+        self._whole(root)
+        with disk_errors(self.folder(root)):
+            check_arrays(self.folder(root))
+
+    def is_sound(self, root: Path) -> bool:
+        """Whether the data set is prepared, every byte of it is as it was written, and runs can use it."""
+        folder = self.folder(root)
+        try:
+            with disk_errors(folder):
+                if not folder.exists():
+                    return False
+                self._read_manifest(folder)
+                check_arrays(folder)
+            check_loaded(self.name, self._whole(root))
+        except (DamagedDataError, UnusableDataError):
+            return False
+        return True
+
+    def _read_manifest(self, folder: Path) -> Manifest:
+        manifest = read_manifest(folder)
+        if (manifest.name, manifest.version, manifest.checksum) != (self.name, self.version, self.checksum):
+            raise DamagedDataError(folder, f"{MANIFEST} is that of another data set or version")
+        if not manifest.arrays.keys() >= self.required:
+            raise DamagedDataError(folder, f"{MANIFEST} does not have all arrays")
+        return manifest
+
+
+def _with_train_images(name: str, data: ImageData, count: int) -> ImageData:
+    if not data.classes <= count <= len(data.train):
+        raise UserError(
+            f"train_images = {count} does not fit the data set {name!r}, which has {len(data.train)} training images "
+            f"of {data.classes} classes. Choose a number from {data.classes} to {len(data.train)}, or leave it out."
+        )
+    chosen = class_balanced_subset(data.train.labels, count, SUBSET_SEED)
+    held_out = None if data.held_out is None else data.held_out[chosen]
+    return replace(data, train=data.train.subset(chosen), held_out=held_out)
+
+
+class NotPreparedError(UnfitMachineError):
+    """Data sets have not been prepared; one paragraph says how to do that for all of them.
+
+    Attributes:
+        sources: The data sets.
+        root: Folder of data sets.
+    """
+
+    def __init__(self, sources: Sequence[PreparedSource], root: Path) -> None:
+        self.sources = tuple({source.name: source for source in sources}.values())
+        self.root = root
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        names = [source.name for source in self.sources]
+        many = len(names) > 1
+        sets = f"The data set{'s' * many} {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
+        command = to_paste("data", "prepare", *names, "--data", self.root)
+        needed = [file for source in self.sources for file in Supply(self.root).missing(source.sources())]
+        files = [f"{file.name} (md5 {file.md5}) as {self.root / file.path}" for file in dict.fromkeys(needed)]
+        without = (
+            f"Without a network here, that needs {', '.join(files)}, or all of them in one folder, given to it "
+            "with --from FOLDER."
+            if files
+            else "The files that this needs are there."
+        )
+        return (
+            f"{sets} {'are' if many else 'is'} not prepared in {self.root}.{self._other_versions()} Prepare "
+            f"{'them' if many else 'it'} once: `{command}`. {without} After that, give the present command again."
+        )
+
+    def _other_versions(self) -> str:
+        found = [path.name for source in self.sources for path in (self.root / FOLDER).glob(f"{source.name}-v*")]
+        return f" What another version of augbench has prepared, {', '.join(found)}, does not fit." if found else ""

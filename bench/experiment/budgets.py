@@ -1,0 +1,149 @@
+"""The paper's budget for each data set and network, and how it is shortened; the numbers stand in `budgets.toml`."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.experiment.catalogues import datasets, methods
+from augbench.bench.experiment.protocol import Budget, Protocol
+
+
+class LevelName(StrEnum):
+    """How much of the paper's budget is spent."""
+
+    PAPER = "paper"
+    QUICK = "quick"
+    SMOKE = "smoke"
+
+
+def level_named(name: str | None) -> LevelName | None:
+    """Look a level up; None is none.
+
+    Raises:
+        UserError: If there is none of that name.
+    """
+    if name is None:
+        return None
+    levels = [level.value for level in LevelName]
+    if name not in levels:
+        raise UserError(f"--budget: {one_of('level', name, levels)} `augbench list budgets` describes them.")
+    return LevelName(name)
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PaperBudget(_Stored):
+    """What the paper spends on a network and some data sets.
+
+    Attributes:
+        datasets: The data sets.
+        network: The network.
+        stated: What the paper states.
+        decided: What it leaves open, and what stands here.
+        paper: The budget.
+    """
+
+    datasets: tuple[str, ...]
+    network: str
+    stated: str
+    decided: str
+    paper: Budget
+
+
+class Level(_Stored):
+    """A way of shortening a comparison.
+
+    Attributes:
+        title: One line for lists.
+        share_of_epochs: Share of the paper's epochs, of which at least one is left.
+        epochs: Their number, in place of a share.
+        seeds: Seeds that are left at most, the first ones.
+        factors: By method, by hyperparameter: what its value is multiplied with; whole numbers stay so, and at least 1.
+        network: The network to train instead of the comparison's own.
+        train_images: Training images that are left at most, where a data set has an option of that name.
+        short_searches: Whether searches get the hyperparameters with which they take seconds.
+        hyperparameters: By method, hyperparameters that are replaced.
+        protocol: Decisions of the protocol that are replaced.
+    """
+
+    title: str
+    share_of_epochs: float = 1.0
+    epochs: int | None = None
+    seeds: int | None = None
+    factors: dict[str, dict[str, float]] = {}
+    network: str | None = None
+    train_images: int | None = None
+    short_searches: bool = False
+    hyperparameters: dict[str, dict[str, JsonValue]] = {}
+    protocol: dict[str, JsonValue] = {}
+
+    def budget(self, paper: Budget) -> Budget:
+        """Shorten a budget of the paper."""
+        epochs = self.epochs or max(1, round(self.share_of_epochs * paper.epochs))
+        return paper.model_copy(update={"epochs": epochs})
+
+    def decisions(self, protocol: Protocol) -> Protocol:
+        """Replace decisions of the protocol."""
+        return Protocol.model_validate(protocol.model_dump() | self.protocol)
+
+    def options(self, dataset: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Shorten a data set, by its options."""
+        known = datasets().get(dataset).options_type.model_fields
+        if self.train_images is None or "train_images" not in known:
+            return dict(options)
+        own = options.get("train_images")
+        return {**options, "train_images": min(self.train_images, own) if isinstance(own, int) else self.train_images}
+
+    def shortened(self, method: str, hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Shorten a method, by its hyperparameters."""
+        target = methods().get(method)
+        changed: dict[str, Any] = dict(target.quick_hyperparameters) if self.short_searches else {}
+        for name, factor in self.factors.get(method, {}).items():
+            value = hyperparameters.get(name, target.hyperparameters_type.model_fields[name].default)
+            if isinstance(value, int | float):  # not one that is left out
+                changed[name] = max(1, round(value * factor)) if isinstance(value, int) else value * factor
+        return {**hyperparameters, **changed, **self.hyperparameters.get(method, {})}
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Content of the data file."""
+
+    papers: tuple[PaperBudget, ...]
+    levels: dict[LevelName, Level]
+
+    def paper(self, dataset: str, network: str) -> Budget:
+        """Look the paper's budget up.
+
+        Raises:
+            UserError: If it has none for that data set and network.
+        """
+        for entry in self.papers:
+            if dataset in entry.datasets and network == entry.network:
+                return entry.paper
+        known = "; ".join(f"{', '.join(entry.datasets)} with {entry.network}" for entry in self.papers)
+        raise UserError(
+            f"There is no budget of the paper for the data set {dataset!r} with the network {network!r}, only for "
+            f"{known}. Take one of these, or give the comparison a [comparisons.budget] table of its own in place of "
+            "`level`; `augbench list budgets` prints some to start from."
+        )
+
+
+@cache
+def budgets() -> Budgets:
+    """Read the budgets that come with the package."""
+    text = (resources.files("augbench.bench.experiment") / "budgets.toml").read_text("utf-8")
+    content = tomllib.loads(text)
+    return Budgets(
+        papers=tuple(PaperBudget.model_validate(entry) for entry in content["budgets"]),
+        levels={LevelName(name): Level.model_validate(level) for name, level in content["levels"].items()},
+    )

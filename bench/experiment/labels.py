@@ -1,0 +1,156 @@
+"""What runs are called in tables and figures, so that runs that differ never share a name."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from augbench.bench.common.wording import counted
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, settings_in_words
+
+KNOWN_METHODS = (
+    *("none", "fixed", "trivialaugment", "randaugment"),
+    *("trivialaugment-wide", "randaugment-wide", "autoaugment", "fast-aa", "faster-aa"),
+    *("dada", "augerino", "augerino+flips", "augerino-pb", "scale-norm", "scale"),
+)
+"""Order of methods in tables and legends: from no augmentation to the most that is learned; others come after."""
+
+SAID = {"acceleration", "equal", "copies_in_batch", "baseline_copies"}
+"""Fields of a budget that its name says wherever they are not the usual ones."""
+
+GIVEN = "policy"
+"""Hyperparameter that is a policy given by the user: with it nothing is searched for, and no search setting matters."""
+
+
+@dataclass(frozen=True)
+class RunLabels:
+    """Names of one run.
+
+    Attributes:
+        label: Method, with its settings where they vary.
+        dataset: Data set with its options, as `Component.label`.
+        network: Network.
+        budget: Such as "24 epochs", or "of passes" where image passes are equal; in brackets how many copies of each
+            image methods without a number of their own have, if not one, whether copies count in a batch, and what
+            makes its steps faster, since that rounds otherwise.
+        protocol: Protocol settings where they vary, else empty.
+        comparison: What runs must have in common to stand in one group of rows: the data set and whichever of
+            network, budget and protocol varies for it.
+    """
+
+    label: str
+    dataset: str
+    network: str
+    budget: str
+    protocol: str
+    comparison: str
+
+
+def method_rank(method: str) -> int:
+    """Position of a registered method name in tables and legends; all unknown names come last."""
+    return KNOWN_METHODS.index(method) if method in KNOWN_METHODS else len(KNOWN_METHODS)
+
+
+def same_run_key(spec: RunSpec) -> str:
+    """Text that two runs share if they differ in nothing, no matter which of their settings were defaults."""
+    content = spec.model_dump(mode="json")
+    for component in ("method", "dataset", "network"):
+        content[component]["settings"] |= content[component].pop("defaults")
+    return canonical_json(content)
+
+
+def differences(groups: Sequence[Hashable], details: Sequence[Mapping[str, object]]) -> list[str]:
+    """Tell members of a group apart.
+
+    Args:
+        groups: The group of each member; (N,).
+        details: Named details of each member; (N,).
+
+    Returns:
+        For each member the details that are not the same throughout its group, such as "copies=2, estimator=rloo";
+        empty for members of a group without differences. Where some members have a given policy and others none,
+        the two kinds are told apart by the policy alone; all details count within each kind.
+    """
+    kinds = [(group, detail.get(GIVEN) is not None) for group, detail in zip(groups, details, strict=True)]
+    members: dict[tuple[Hashable, bool], list[Mapping[str, object]]] = defaultdict(list)
+    for kind, detail in zip(kinds, details, strict=True):
+        members[kind].append(detail)
+    varying = {
+        (group, given): sorted({*_varying_keys(inside), *([GIVEN] if (group, not given) in members else [])})
+        for (group, given), inside in members.items()
+    }
+    return [
+        settings_in_words({key: detail[key] for key in varying[kind] if key in detail})
+        for kind, detail in zip(kinds, details, strict=True)
+    ]
+
+
+def _varying_keys(details: Sequence[Mapping[str, object]]) -> list[str]:
+    absent = object()  # which a detail that is None is not: code that knows of it may be newer
+    keys = sorted({key for detail in details for key in detail})
+    return [key for key in keys if any(detail.get(key, absent) != details[0].get(key, absent) for detail in details)]
+
+
+def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
+    """Name runs as briefly as keeps them apart from one another.
+
+    Args:
+        specs: All runs that will stand in one table; (N,).
+
+    Returns:
+        The names, in the same order; (N,).
+    """
+    datasets = _named([spec.dataset.label for spec in specs], [_details(spec.dataset) for spec in specs])
+    networks = _named([spec.network.label for spec in specs], [_details(spec.network) for spec in specs])
+    places = list(zip(datasets, networks, strict=True))
+    epochs = [_epochs(spec.budget) for spec in specs]
+    budgets = _named(epochs, [spec.budget.model_dump(mode="json", exclude=SAID) for spec in specs], places)
+    protocols = differences([()] * len(specs), [_protocol_details(spec) for spec in specs])
+    parts = list(zip(datasets, networks, budgets, protocols, strict=True))
+    comparisons = [", ".join(part for part in kept if part) for kept in _varying_parts(parts)]
+    labels = _named([spec.method.name for spec in specs], [_details(spec.method) for spec in specs], parts)
+    return [RunLabels(*names) for names in zip(labels, *zip(*parts, strict=True), comparisons, strict=True)]
+
+
+def _epochs(budget: Budget) -> str:
+    chosen = budget.acceleration.model_dump(mode="json", exclude_defaults=True)
+    inside = [settings_in_words(chosen)] if chosen else []
+    if budget.copies_in_batch:
+        inside.insert(0, "copies in the batch")
+    if budget.baseline_copies > 1:
+        inside.insert(0, f"{budget.baseline_copies} copies for baselines")
+    epochs = counted(budget.epochs, "epoch") + (" of passes" if budget.equal == "passes" else "")
+    return f"{epochs} ({', '.join(inside)})" if inside else epochs
+
+
+def _varying_parts(parts: Sequence[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:
+    """Blank out the network where its data set has one only, the budget where both have one only."""
+    networks: dict[str, set[str]] = defaultdict(set)
+    budgets: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for dataset, network, budget, _ in parts:
+        networks[dataset].add(network)
+        budgets[dataset, network].add(budget)
+    kept = []
+    for dataset, network, budget, protocol in parts:
+        shown = (network if len(networks[dataset]) > 1 else "", budget if len(budgets[dataset, network]) > 1 else "")
+        kept.append((dataset, *shown, protocol))
+    return kept
+
+
+def _named(
+    names: Sequence[str], details: Sequence[Mapping[str, object]], places: Sequence[Hashable] | None = None
+) -> list[str]:
+    """Append to each name what differs among those of the same name in the same place."""
+    groups = list(zip(names, places or names, strict=True))
+    inside = differences(groups, details)
+    return [f"{name} ({text})" if text else name for name, text in zip(names, inside, strict=True)]
+
+
+def _details(component: Component) -> dict[str, object]:
+    # The first digits of a checksum tell two files apart as well as all of them, and fit into a table.
+    checksum = {"checksum": component.checksum.rpartition(":")[2][:8]} if component.checksum else {}
+    return {**component.all_settings, **checksum, "version": component.version}
+
+
+def _protocol_details(spec: RunSpec) -> dict[str, object]:
+    return {**spec.protocol.model_dump(mode="json"), "protocol_version": spec.protocol_version}

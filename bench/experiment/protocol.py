@@ -1,0 +1,106 @@
+"""The decisions of a comparison that belong to no method: space, evaluation, training budget."""
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from augbench.bench.experiment.acceleration import Acceleration
+
+if TYPE_CHECKING:
+    from augbench.bench.augmentation.affine_space import Space
+
+PROTOCOL_VERSION = 1
+"""To be raised whenever old and new results must not stand in one table."""
+
+
+class Protocol(BaseModel):
+    """What is the same for every run of a comparison; every decision can be overridden in a suite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    maximum_rotation: float = Field(math.pi, gt=0, le=math.pi, description="largest rotation, radians")
+    maximum_log_scale: float = Field(math.log(2), gt=0, le=3, description="largest log factor of an axis")
+    maximum_shear: float = Field(1.0, gt=0, le=3, description="largest shear")
+    test_time_draws: tuple[int, ...] = Field(
+        (4, 8), strict=False, description="numbers of test-time draws, from 1 to 1024, rising"
+    )
+    test_time_repeats: int = Field(5, ge=1, le=100, description="independent repeats of test-time augmentation")
+    calibration_bins: int = Field(15, ge=1, le=1000, description="bins of the calibration errors")
+    probe_angles: int = Field(24, ge=0, le=360, description="angles of the rotation probe, evenly spaced over 360°")
+    evaluated_on: Literal["test", "validation"] = Field(
+        "test", description="what is evaluated: test images, or the part of the training images that tuning holds out"
+    )
+
+    @field_validator("test_time_draws")
+    @classmethod
+    def _rising(cls, counts: tuple[int, ...]) -> tuple[int, ...]:
+        if list(counts) != sorted({count for count in counts if 1 <= count <= 1024}):
+            raise ValueError("must rise from at least 1 to at most 1024")
+        return counts
+
+    @property
+    def probed_angles(self) -> int:
+        """Angles of the rotation probe; none on validation images, which nobody has as they were before."""
+        return self.probe_angles if self.evaluated_on == "test" else 0
+
+    def space(self, image_size: int) -> "Space":
+        """Build the shared space at an image size."""
+        from augbench.bench.augmentation.affine_space import (  # here, since whoever reads records needs no torch
+            Space,
+            shared_space,
+        )
+
+        space = shared_space(image_size)
+        return Space(image_size, space.padding, self.maximum_rotation, self.maximum_log_scale, self.maximum_shear)
+
+
+class Budget(BaseModel):
+    """How long and with what optimiser a network is trained; belongs to data set and network, not to a method."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    epochs: int = Field(ge=1, le=100_000, description="passes over the training images")
+    batch_size: int = Field(128, ge=1, le=65_536, description="images in a batch")
+    equal: Literal["epochs", "passes"] = Field(
+        "epochs",
+        description="what all methods have as many of: epochs, or image passes, M copies of each image counting as M "
+        "epochs",
+    )
+    copies_in_batch: bool = Field(False, description="whether a batch holds so many copies, and not so many images")
+    optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser of the network")
+    learning_rate: float = Field(0.01, gt=0, le=100, description="peak learning rate")
+    schedule: Literal["constant", "cosine", "one-cycle"] = Field("one-cycle", description="course of the learning rate")
+    weight_decay: float = Field(0.0, ge=0, le=1, description="weight decay of the network")
+    momentum: float = Field(0.9, ge=0, lt=1, description="momentum (Nesterov) of sgd")
+    baseline_copies: int = Field(
+        1, ge=1, le=64, description="copies of each image for methods with no number of their own"
+    )
+    acceleration: Acceleration = Field(Acceleration(), description="how a training step is made faster")
+
+    def epochs_with(self, copies: int) -> int:
+        """Epochs of a method that sees so many copies of each image, rounded up to whole ones."""
+        return -(-self.epochs // copies) if self.equal == "passes" else self.epochs
+
+    def images_in_batch(self, copies: int) -> int:
+        """Different images in a batch of a method that sees so many copies of each; at least 1."""
+        return max(1, self.batch_size // copies) if self.copies_in_batch else self.batch_size
+
+    def learning_rate_at(self, step: int, steps: int) -> float:
+        """Learning rate of one step out of `steps`, counted from 0.
+
+        `cosine` falls from the peak to 0; `one-cycle` is that of torch's `OneCycleLR`: up from 1/25 of the peak
+        over the first 30 % of the steps, then down to 4e-6 of it, both along a cosine.
+        """
+        if self.schedule == "constant":
+            return self.learning_rate
+        if self.schedule == "cosine":
+            return _along_cosine(self.learning_rate, 0, step / steps)
+        start, end, turn = self.learning_rate / 25, self.learning_rate / 25 / 1e4, 0.3 * steps - 1
+        if step <= turn:
+            return _along_cosine(start, self.learning_rate, step / turn)
+        return _along_cosine(self.learning_rate, end, (step - turn) / max(steps - 1 - turn, 1e-9))
+
+
+def _along_cosine(start: float, end: float, share: float) -> float:
+    return end + (start - end) * (1 + math.cos(math.pi * share)) / 2

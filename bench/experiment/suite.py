@@ -1,0 +1,235 @@
+"""A suite: which methods, data sets, networks, budgets and seeds are compared. Read from TOML."""
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from importlib import resources
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
+
+from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.common.toml_files import built_in_texts, find_text, parse_toml
+from augbench.bench.experiment.acceleration import Acceleration
+from augbench.bench.experiment.budgets import Level, LevelName, budgets
+from augbench.bench.experiment.protocol import Budget, Protocol
+from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component, validated
+from augbench.bench.experiment.tuning_cost import TuningCost
+
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class MethodEntry(_Strict):
+    """A method of a comparison.
+
+    Attributes:
+        name: Its name.
+        hyperparameters: Those that differ from their defaults.
+        tuning: What it cost to find them, as `augbench tune` writes it: shown in tables, and no part of the identity.
+    """
+
+    name: str
+    hyperparameters: dict[str, Any] = {}
+    tuning: TuningCost | None = None
+
+
+class DatasetEntry(_Strict):
+    """A data set of a comparison."""
+
+    name: str
+    options: dict[str, Any] = {}
+
+
+class Comparison(_Strict):
+    """Every method on every data set with one network and one budget.
+
+    The budget is a table of its own or, by the name of a level, what the paper spends on that data set and network.
+    """
+
+    datasets: tuple[DatasetEntry, ...] = Field(min_length=1, strict=False)
+    methods: tuple[MethodEntry, ...] = Field(min_length=1, strict=False)
+    network: str
+    budget: Budget | None = None
+    level: Annotated[LevelName | None, Field(strict=False)] = None
+    equal: Literal["epochs", "passes"] | None = None
+    copies_in_batch: bool | None = None
+    baseline_copies: int | None = Field(None, ge=1, le=64)
+    acceleration: Acceleration | None = None
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> "Comparison":
+        if (self.budget is None) == (self.level is None):
+            raise ValueError('needs either a table [comparisons.budget] or `level = "paper"`, and not both')
+        if self.budget is not None and self._of_budget:
+            name = next(iter(self._of_budget))
+            raise ValueError(f"`{name}` belongs into [comparisons.budget] where there is one")
+        return self
+
+    def specs(self, seed: int, protocol: Protocol, where: str) -> Iterator[RunSpec]:
+        """Resolve every run with one seed; each method and data set is looked up once."""
+        level = self._shortening
+        network = network_component(level.network or self.network)
+        decisions = level.decisions(protocol)
+        methods = [
+            method_component(method.name, level.shortened(method.name, method.hyperparameters), where)
+            for method in self.methods
+        ]
+        for dataset in self.datasets:
+            component = dataset_component(dataset.name, level.options(dataset.name, dataset.options), where)
+            budget = self.budget or self._paper_budget(dataset.name, level)
+            for method in methods:
+                yield RunSpec(
+                    protocol=decisions, method=method, dataset=component, network=network, budget=budget, seed=seed
+                )
+
+    def at_level(self, level: LevelName | None) -> "Comparison":
+        """Return the comparison with another level of the paper's budgets, or as it is for None."""
+        return self.model_copy(update={"level": level}) if level else self
+
+    def leaves_out(self, rank: int) -> bool:
+        """Whether its level has no run with the suite's seed in this place, counted from 0."""
+        most = self._shortening.seeds
+        return most is not None and rank >= most
+
+    @property
+    def _shortening(self) -> Level:
+        """What its level does to it: nothing where it has a budget of its own, as at the level of the paper."""
+        return budgets().levels[self.level or LevelName.PAPER]
+
+    def _paper_budget(self, dataset: str, level: Level) -> Budget:
+        return level.budget(budgets().paper(dataset, self.network)).model_copy(update=self._of_budget)
+
+    @property
+    def _of_budget(self) -> dict[str, Any]:
+        """What replaces parts of the paper's budget."""
+        given = {name: getattr(self, name) for name in ("equal", "copies_in_batch", "baseline_copies", "acceleration")}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class Suite(_Strict):
+    """Comparisons that are planned, run and shown together: its own, and those of the built-in suites it includes."""
+
+    name: str
+    title: str
+    seeds: tuple[Seed, ...] = Field((), min_length=1, strict=False)
+    protocol: Protocol = Protocol()
+    comparisons: tuple[Comparison, ...] = Field((), min_length=1, strict=False)
+    includes: tuple[str, ...] = Field((), min_length=1, strict=False)
+    _level: LevelName | None = PrivateAttr(None)
+
+    @field_validator("includes")
+    @classmethod
+    def _known_suites(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        texts = built_in_suites()
+        for name in names:
+            if name not in texts:
+                raise ValueError(one_of("suite", name, texts).rstrip("."))
+            if "includes" in tomllib.loads(texts[name]):
+                raise ValueError(f"{name!r} includes suites itself; name those")
+        return names
+
+    @field_validator("seeds")
+    @classmethod
+    def _different_seeds(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        twice = [seed for seed, count in Counter(seeds).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} is there {seeds.count(twice[0])} times, and a run with a seed is made once")
+        return seeds
+
+    @model_validator(mode="after")
+    def _something_to_run(self) -> "Suite":
+        if not self.comparisons and not self.includes:
+            raise ValueError("needs [[comparisons]] or the names of built-in suites in `includes`")
+        if self.comparisons and not self.seeds:
+            raise ValueError("needs `seeds`, such as seeds = [0, 1, 2]")
+        if not self.comparisons and (self.seeds or self.protocol != Protocol()):
+            raise ValueError(
+                "`seeds` and [protocol] are those of the suite's own [[comparisons]], of which there are none; the "
+                "suites in `includes` keep theirs. Leave them out, or copy such a suite: `augbench list suites NAME`"
+            )
+        return self
+
+    def at_level(self, level: LevelName | None) -> "Suite":
+        """Return the suite with another level of the paper's budgets, or as it is for None.
+
+        Raises:
+            UserError: If a comparison has a budget of its own.
+        """
+        for suite in self._parts() if level else ():
+            if any(comparison.level is None for comparison in suite.comparisons):
+                raise UserError(
+                    f"The suite {suite.name!r} has a budget of its own, so there is no {level} one. Leave --budget "
+                    f'out, or write `level = "{level}"` in place of the table [comparisons.budget].'
+                )
+        copy = self.model_copy()
+        copy._level = level or self._level
+        return copy
+
+    def specs(self) -> tuple[RunSpec, ...]:
+        """Resolve every run of the suite, each once, seed by seed.
+
+        Raises:
+            UserError: If a method, data set, network or setting does not exist or is out of range.
+        """
+        parts = self._parts()
+        resolved = []
+        for part in parts:
+            for comparison in part.comparisons:
+                leveled = comparison.at_level(self._level)
+                kinds = tuple(leveled.specs(part.seeds[0], part.protocol, f"suite {part.name!r}"))
+                resolved.append((leveled, part.seeds, kinds))
+        specs = {}
+        for rank in range(max(len(part.seeds) for part in parts)):
+            for leveled, seeds, kinds in resolved:
+                if rank < len(seeds) and not leveled.leaves_out(rank):
+                    for kind in kinds:
+                        spec = kind.with_seed(seeds[rank])
+                        specs[spec.identity] = spec
+        return tuple(specs.values())
+
+    def tunings(self) -> dict[str, TuningCost]:
+        """Say what it cost to find the hyperparameters of runs, by their kind (`RunSpec.kind`), where that is known.
+
+        Raises:
+            UserError: If a method, data set, network or setting does not exist or is out of range.
+        """
+        found: dict[str, TuningCost] = {}
+        for part in self._parts():
+            for comparison in part.comparisons:
+                if any(entry.tuning for entry in comparison.methods):
+                    kinds = comparison.at_level(self._level).specs(part.seeds[0], part.protocol, f"suite {part.name!r}")
+                    entries = comparison.methods * len(comparison.datasets)
+                    found |= {
+                        kind.kind: entry.tuning for kind, entry in zip(kinds, entries, strict=True) if entry.tuning
+                    }
+        return found
+
+    def _parts(self) -> tuple["Suite", ...]:
+        return (self, *map(load_suite, self.includes))
+
+
+def built_in_suites() -> dict[str, str]:
+    """Texts of the suites that come with the package, by name."""
+    return built_in_texts(resources.files("augbench.bench.experiment") / "suites")
+
+
+def load_suite(name_or_path: str) -> Suite:
+    """Load a suite by the name of a built-in one or the path of a TOML file.
+
+    Raises:
+        UserError: If there is none, it is no TOML, or a key or value is wrong.
+    """
+    return parse_suite(*find_text("suite", name_or_path, built_in_suites()))
+
+
+def parse_suite(text: str, where: str) -> Suite:
+    """Read a suite from TOML text.
+
+    Raises:
+        UserError: If it is no TOML, or a key or value is wrong.
+    """
+    return validated(Suite, parse_toml(text, where, "augbench list suites demo"), where, text)

@@ -1,0 +1,142 @@
+"""Cancelling runs: those that wait never begin, those that go on save and stop; the same command goes on with them."""
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from augbench.bench.runs.causes import Cause
+from augbench.bench.runs.claim import last_owner, owner_here
+from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
+from augbench.bench.runs.run_states import Observed, RunStates
+from augbench.bench.runs.slurm_queue import cancel_jobs
+from augbench.bench.runs.submissions import Submission
+
+AT_WORK = (RunState.SUBMITTED, RunState.RUNNING, RunState.UNKNOWN)
+SECONDS_TO_STOP = 60.0  # of runs that were cancelled, which is more than a heartbeat and most steps
+SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_TO_DIE = 10.0  # of a process that was killed
+ENDED = "Ended at once with `augbench cancel --force`; the same command goes on from what it had saved."
+OVER = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
+
+
+def can_be_cancelled(state: RunState, *, at_work: bool) -> bool:
+    """Tell whether a run may wait or go on.
+
+    Args:
+        state: Its state.
+        at_work: Whether any run of its output folder is at work. Then some launcher may have others in a queue of its
+            own, whatever became of them before.
+    """
+    return state in AT_WORK or state is RunState.PLANNED or (at_work and state not in OVER)
+
+
+def cancel(folders: Sequence[RunFolder], out: Path) -> list[RunFolder]:
+    """Cancel those of some runs that wait in a queue or go on, wherever they are.
+
+    A run that goes on sees the request within seconds, saves and stops. Jobs that have not begun are taken out of the
+    queue of Slurm; those that have begun are not, so that they can save.
+
+    Args:
+        folders: The runs.
+        out: Their output folder.
+
+    Returns:
+        Those that are cancelled.
+
+    Raises:
+        UserError: If a folder cannot be written to, or Slurm does not answer.
+    """
+    found = [(folder, known) for folder, known in _observed(folders, out) if known.state not in OVER]
+    for folder, _ in found:
+        folder.request_cancel()
+    cancel_jobs(_whole_jobs([known for _, known in found if known.state is RunState.SUBMITTED]))
+    return [folder for folder, _ in found]
+
+
+def _whole_jobs(waiting: Sequence[Observed]) -> Iterator[tuple[Submission, str]]:
+    """Find the jobs of which every run waits and is cancelled; others see the requests when they get to such a run."""
+    jobs = [(one.submission, one.job) for one in waiting if one.submission is not None and one.job is not None]
+    runs = Counter((submission.token, job) for submission, job in jobs)
+    for submission, job in {(submission.token, job): (submission, job) for submission, job in jobs}.values():
+        _, _, number = job.partition("_")
+        if runs[submission.token, job] == len(submission.runs_of(int(number or 0))):
+            yield submission, job
+
+
+def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFolder, Observed]]:
+    """Tell the states of runs; one whose result is damaged is executed by nobody and holds up no other."""
+    states = RunStates(out)
+    for folder in folders:
+        with suppress(DamagedError):
+            yield folder, states.of(folder)
+
+
+def end_at_once(folder: RunFolder, known: Observed) -> str:
+    """End the process that executes a run, without waiting until it has saved; what it has saved before is kept.
+
+    Args:
+        folder: The run, which was cancelled.
+        known: What is known of it.
+
+    Returns:
+        Empty if the process was ended or Slurm was told to; else where the process is, as far as that is known.
+
+    Raises:
+        SlurmError: If Slurm does not answer.
+    """
+    owner = last_owner(folder.path)
+    if known.submission is not None and known.job is not None and owner.get("job") == known.job:
+        cancel_jobs([(known.submission, known.job)])
+        return ""
+    place = f"process {owner.get('pid', 'unknown')} on {owner.get('host', 'an unknown machine')}"
+    try:
+        if (pid := owner_here(folder.path)) is None:
+            return place if folder.state() is RunState.RUNNING else ""
+        _kill(pid)
+    except PermissionError:
+        return f"{place}, which belongs to another user"
+    except ProcessLookupError:  # it has just ended by itself
+        return ""
+    if not _stop_within(SECONDS_TO_DIE, [folder]):
+        return f"{place}, which was killed and has not ended yet"
+    if folder.state() is RunState.CANCELLED:
+        folder.amend_status(RunState.CANCELLED, cause=Cause.CANCELLED, reason=ENDED)
+    return ""
+
+
+def _kill(pid: int) -> None:
+    """Kill a process; where it leads a group, as workers do, also whatever it has started."""
+    if os.getpgid(pid) == pid:
+        os.killpg(pid, signal.SIGKILL)
+    else:
+        os.kill(pid, signal.SIGKILL)
+
+
+def wait_until_stopped(folders: Iterable[RunFolder], on_wait: Callable[[int], None]) -> bool:
+    """Wait a while until runs have stopped that were cancelled and go on still, so that they can be placed again.
+
+    Args:
+        folders: Runs that are executed.
+        on_wait: Called once before waiting, with the number of runs to wait for.
+
+    Returns:
+        Whether there were any to wait for.
+    """
+    stopping = [folder for folder in folders if folder.cancel_request.exists()]
+    if not stopping:
+        return False
+    on_wait(len(stopping))
+    _stop_within(SECONDS_TO_STOP, stopping)
+    return True
+
+
+def _stop_within(seconds: float, folders: Sequence[RunFolder]) -> bool:
+    """Wait until none of some runs is executed any more, and tell whether that came true in time."""
+    deadline = time.monotonic() + seconds
+    while (go_on := any(folder.state() is RunState.RUNNING for folder in folders)) and time.monotonic() < deadline:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return not go_on

@@ -1,0 +1,156 @@
+"""From a plan to finished runs: check what can be known before, then have a launcher place what is missing."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from augbench.bench.common.disk import room_on_disk_of
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.files import owner_of
+from augbench.bench.common.user_code import FOREIGN_ERRORS
+from augbench.bench.conformance.apart import run_apart
+from augbench.bench.data.dataset_checks import check_for_tuning, load_checked
+from augbench.bench.data.prepared import NotPreparedError, PreparedSource
+from augbench.bench.experiment.catalogues import dataset_and_options, datasets, networks
+from augbench.bench.experiment.spec import Component, RunSpec
+from augbench.bench.launchers.launcher import Activity, Launcher, Order, launchers
+from augbench.bench.networks.base import build_checked
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.registry.plugins import explaining
+from augbench.bench.registry.registry import OURS
+from augbench.bench.runs.claim import BusyError
+from augbench.bench.runs.output_folder import check_output_folder, mark_output_folder
+from augbench.bench.runs.run_folder import RunState
+
+LEAST_FREE_BYTES = 200e6
+FILES_OF_A_RUN = 15  # and folders
+SECONDS_TO_LOAD = 1800.0  # a data set of strangers, before a launch
+
+
+def prepare_launch(runs: Sequence[PlannedRun], order: Order) -> Launcher:
+    """Check all that can be known to be wrong before a run is placed.
+
+    Args:
+        runs: What is to be run, from a plan.
+        order: Where and how.
+
+    Returns:
+        The launcher.
+
+    Raises:
+        UserError: If there is no such launcher, it cannot place the runs, the folder cannot be used, or a data set is
+            missing.
+    """
+    launcher = launchers().get(order.profile.launcher)()
+    check_data_and_networks([run.spec for run in runs], order.placement.data)
+    _check_output(runs, order.out)
+    launcher.check(runs, order)
+    return launcher
+
+
+def launch(runs: Sequence[PlannedRun], order: Order, launcher: Launcher, poll: Callable[[Activity], None]) -> None:
+    """Have runs executed that have no result yet; those that failed start again from the beginning.
+
+    Args:
+        runs: What to run, from a plan.
+        order: Where and how.
+        launcher: The launcher, from `prepare_launch`.
+        poll: Called a few times a second with what is going on.
+
+    Raises:
+        UserError: If nothing can be placed.
+    """
+    mark_output_folder(order.out)
+    for run in runs:
+        run.folder.write_spec(run.spec)
+        run.folder.withdraw_cancel()
+        with suppress(BusyError):  # somebody else has started it again already
+            if order.from_scratch:
+                run.folder.set_attempts_aside()
+            elif run.state is RunState.FAILED:
+                run.folder.set_failure_aside()
+    launcher.launch(runs, order, poll)
+
+
+def _check_output(runs: Sequence[PlannedRun], out: Path) -> None:
+    """Make sure that the run folders can be written to."""
+    check_output_folder(out)
+    for run in runs:
+        path = run.folder.path
+        if path.exists() and not os.access(path, os.W_OK | os.X_OK):
+            raise UserError(
+                f"The run folder {path} belongs to {owner_of(path)} and cannot be written to by you. Choose another "
+                "folder with --out, or have its owner make it writable for your group; nothing was started."
+            )
+
+
+def little_room(runs: Sequence[PlannedRun], out: Path) -> str:
+    """Say that a disk looks too full for runs; empty if it does not, or does not say how full it is.
+
+    Nothing is refused for it: some file systems always say that nothing is left, and what a run has saved is kept.
+    """
+    room = room_on_disk_of(out)
+    few = [f"{room.bytes / 1e6:.0f} MB"] if room.bytes is not None and room.bytes < LEAST_FREE_BYTES else []
+    if room.files is not None and room.files < FILES_OF_A_RUN * len(runs):
+        few.append(f"room for {room.files} files")
+    if not few:
+        return ""
+    return (
+        f"There is only {' and '.join(few)} left where {out} lies. A run writes up to a few hundred MB and about "
+        f"{FILES_OF_A_RUN} files. If the disk is right, free some space or choose a folder on another one with --out."
+    )
+
+
+def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
+    """Make sure that every data set can be loaded and used, and that networks take its images.
+
+    Raises:
+        NotPreparedError: If some data sets have to be prepared first; one paragraph for all of them.
+        UserError: If one is damaged or cannot be used, or a network cannot be used with it.
+    """
+    by_dataset: dict[str, dict[tuple[str, str], RunSpec]] = {}
+    for spec in specs:  # what is to be checked is the same for most of them
+        known = by_dataset.setdefault(spec.dataset.label, {})
+        known[spec.network.name, spec.protocol.evaluated_on] = spec
+    missing: list[PreparedSource] = []
+    for different in by_dataset.values():
+        try:
+            _check_runs_on_one_dataset(list(different.values()), root)
+        except NotPreparedError as error:
+            missing += error.sources
+    if missing:
+        raise NotPreparedError(missing, root)
+
+
+def _load_apart(component: Component, root: Path) -> None:
+    """Load a data set of strangers in a process of its own first: it may end the process, or never come back.
+
+    Raises:
+        UserError: If it does that, or cannot be used.
+    """
+    order = {"do": "load dataset", "name": component.name, "label": component.label, "data": str(root)}
+    settings = dict(component.all_settings)
+    what = f"Loading the data set {component.label!r}"
+    run_apart(what, order | {"settings": settings}, SECONDS_TO_LOAD, lambda text: None)
+
+
+def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
+    component = specs[0].dataset
+    source, options = dataset_and_options(component.name, component.all_settings)
+    way_on = "Correct its `load`, then give the same command again; nothing was started."
+    if datasets().entry(component.name).source != OURS:
+        _load_apart(component, root)
+    with explaining(f"The data set {component.label!r} cannot be loaded", way_on):
+        source.check(options, root)
+        # what is made from another data set may take a minute to make; it is checked where a run makes it
+        data = load_checked(*(source.base(options) or (source, options)), root)
+    if any(spec.protocol.evaluated_on == "validation" for spec in specs):
+        check_for_tuning(component.name, data)
+    for network in {spec.network.name: networks().get(spec.network.name) for spec in specs}.values():
+        try:
+            build_checked(network(), data.channels, data.image_size, data.classes)
+        except UserError:
+            raise
+        except FOREIGN_ERRORS:  # of a network that may need a GPU, which is perhaps not here: its run will say so
+            continue

@@ -1,0 +1,1 @@
+"""What is left to do, where it goes, and what it costs."""

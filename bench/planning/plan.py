@@ -1,0 +1,238 @@
+"""A plan: every run of a suite with its folder and state."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from augbench.bench.common.errors import UserError
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.suite import Suite
+from augbench.bench.runs.output_folder import check_output_folder
+from augbench.bench.runs.run_folder import DamagedError, NotReadableError, RunFolder, RunState
+from augbench.bench.runs.run_states import RunStates
+from augbench.bench.runs.specifications import read_content, read_result
+
+Seconds = Mapping[str, Mapping[str, float]]
+"""By name of device, seconds of each phase, as in `result.json`."""
+
+MOST_SECONDS = 1e12  # of a phase of a run; thousands of years
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run, where its folder is or will be, and its state.
+
+    Attributes:
+        spec: What the run is.
+        folder: Where it is or will be.
+        state: Its state.
+        seconds: What it has cost if it is done.
+    """
+
+    spec: RunSpec
+    folder: RunFolder
+    state: RunState
+    seconds: Seconds = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of a suite, in the order in which they are to be placed.
+
+    Attributes:
+        runs: All whose folder is sound or not there yet.
+        damaged: What is wrong with the folder of each other one.
+    """
+
+    runs: tuple[PlannedRun, ...]
+    damaged: tuple[str, ...] = ()
+
+    def counts(self) -> dict[RunState, int]:
+        """Number of runs in each state that occurs."""
+        return dict(Counter(run.state for run in self.runs))
+
+    def to_do(self, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
+        """Runs that have no result yet; failed ones only where they are to be tried again."""
+        finished = {RunState.DONE} if retry_failed else {RunState.DONE, RunState.FAILED}
+        return tuple(run for run in self.runs if run.state not in finished)
+
+    def unfinished(self) -> tuple[PlannedRun, ...]:
+        """Runs that have no result."""
+        return tuple(run for run in self.runs if run.state is not RunState.DONE)
+
+    def in_words(self) -> str:
+        """Count the runs in each state, such as `3 runs: 1 done, 2 missing.`."""
+        left_out = f" Besides, {runs_in_words(len(self.damaged))} left out." if self.damaged else ""
+        return counts_in_words(self.counts()) + left_out
+
+
+def counts_in_words(counts: Mapping[RunState, int]) -> str:
+    """Say how many runs are in each state, such as `3 runs: 1 done, 2 missing.`."""
+    states = [f"{counts[state]} {state_in_words(state)}" for state in RunState if counts.get(state)]
+    return f"{runs_in_words(sum(counts.values()))}{': ' * bool(states)}{', '.join(states)}."
+
+
+def state_in_words(state: RunState) -> str:
+    """Name a state where runs are counted: what is planned and no more is missing."""
+    return "missing" if state is RunState.PLANNED else str(state)
+
+
+def runs_in_words(count: int) -> str:
+    """Say how many runs."""
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def make_plan(suite: Suite, out: Path) -> Plan:
+    """Resolve a suite against what is in an output folder already.
+
+    Args:
+        suite: What is to be run.
+        out: The output folder, which need not exist.
+
+    Raises:
+        UserError: If the suite has wrong names or values, the output folder is of a newer protocol, or a run was made
+            with other defaults than today's.
+    """
+    check_output_folder(out)
+    there = folder_names(out)
+    runs, known, states = out / "runs", KnownSpecs(), RunStates(out)
+    planned: list[PlannedRun] = []
+    damaged: list[str] = []
+    for spec in suite.specs():
+        try:
+            planned.append(_planned(spec, runs, there, known, states))
+        except DamagedError as error:
+            damaged.append(str(error))
+    return Plan(tuple(planned), tuple(damaged))
+
+
+def folder_names(out: Path) -> frozenset[str]:
+    """List once what is in an output folder, which need not exist; much faster than to ask for each run."""
+    try:
+        return frozenset(os.listdir(out / "runs"))  # noqa: PTH208 - names are all that is needed
+    except FileNotFoundError:
+        return frozenset()
+
+
+def _planned(spec: RunSpec, runs: Path, there: frozenset[str], known: "KnownSpecs", states: RunStates) -> PlannedRun:
+    name = spec.folder_name
+    folder = RunFolder(runs / name)
+    if name not in there:
+        return PlannedRun(spec, folder, RunState.PLANNED)
+    try:
+        known.check(folder, spec)
+    except NotReadableError:  # of somebody else, and no matter for the other runs
+        return PlannedRun(spec, folder, RunState.UNKNOWN)
+    result = read_result(folder, spec.identity)
+    if result is None:
+        return PlannedRun(spec, folder, states.of(folder).state)
+    return PlannedRun(spec, folder, RunState.DONE, _seconds(result))
+
+
+def _seconds(result: Mapping[str, Any]) -> Seconds:
+    """What a run has cost; nothing where somebody has written something else there."""
+    seconds = result.get("seconds")
+    if not isinstance(seconds, dict):
+        return {}
+    sound = all(isinstance(phases, dict) and all(map(_is_time, phases.values())) for phases in seconds.values())
+    return seconds if sound else {}
+
+
+def _is_time(seconds: object) -> bool:
+    return isinstance(seconds, int | float) and 0 <= seconds < MOST_SECONDS  # neither infinite nor NaN
+
+
+@dataclass
+class KnownSpecs:
+    """What stands in the `spec.json` of runs that were looked at with care, so that others like them need less.
+
+    Runs of one kind differ in their seed only, in the file as in the specification.
+
+    Attributes:
+        accepted: By kind, contents without the seed.
+    """
+
+    accepted: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def check(self, folder: RunFolder, spec: RunSpec) -> None:
+        """Make sure that a folder holds this run.
+
+        Raises:
+            UserError: If it is damaged, of a newer protocol or made with other defaults.
+        """
+        content = read_content(folder, "spec.json")
+        written = content.get("spec")
+        if not isinstance(written, dict):
+            return _check_same(folder, spec)
+        seed = written.pop("seed", None)
+        accepted = self.accepted.setdefault(spec.kind, [])
+        if not accepted:
+            accepted.append(spec.model_dump(mode="json", exclude={"seed"}))
+        if content.get("identity") != spec.identity or seed != spec.seed or written not in accepted:
+            _check_same(folder, spec)
+            accepted.append(written)
+
+
+def seconds_of_others(runs: Iterable[PlannedRun], out: Path) -> Iterator[tuple[RunSpec, RunFolder, Seconds]]:
+    """Find finished runs of the same kinds that are not in a plan, such as those of another suite with other seeds.
+
+    What is damaged is passed over: nobody has asked for it.
+
+    Args:
+        runs: The runs of the plan.
+        out: Their output folder.
+
+    Yields:
+        A specification of the same kind, the folder, and what the run has cost.
+    """
+    specs = {run.spec.kind: run.spec for run in runs}
+    planned = {run.folder.path.name for run in runs}
+    beginnings = {spec.folder_name.rpartition("_seed")[0] for spec in specs.values()}
+    kinds: dict[str, str | None] = {}
+    for name in sorted(folder_names(out) - planned):
+        if name.rpartition("_seed")[0] not in beginnings:
+            continue
+        folder = RunFolder(out / "runs" / name)
+        result = read_content(folder, "result.json")
+        spec = specs.get(_kind_in(folder, kinds) or "") if result else None
+        if spec is not None:
+            yield spec, folder, _seconds(result)
+
+
+def _kind_in(folder: RunFolder, kinds: dict[str, str | None]) -> str | None:
+    """Tell of which kind a run is, None if that cannot be told; `kinds` has those that were seen before."""
+    written = read_content(folder, "spec.json").get("spec")
+    if not isinstance(written, dict):
+        return None
+    written.pop("seed", None)
+    text = json.dumps(written, sort_keys=True)
+    if text not in kinds:
+        try:
+            kinds[text] = folder.read_spec().kind
+        except UserError:
+            kinds[text] = None
+    return kinds[text]
+
+
+def _check_same(folder: RunFolder, spec: RunSpec) -> None:
+    changes = list(_differences(folder.read_spec().model_dump(), spec.model_dump()))
+    if changes:
+        raise UserError(
+            f"{folder.path} holds a run that was made with other defaults: {'; '.join(changes)}. Its identity leaves "
+            "defaults out, so both cannot stand in one folder. Write the old values into the suite to keep the run, or "
+            "choose another folder with --out to make a new one."
+        )
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """Say what has changed. Settings that are newer than the run are passed over: it did what their default says."""
+    for key in sorted(old):
+        before, after = old[key], new.get(key, "gone")
+        if isinstance(before, dict) and isinstance(after, dict):
+            yield from _differences(before, after, f"{prefix}{key}.")
+        elif before != after:
+            yield f"{prefix}{key} was {before!r}, is {after!r} now"

@@ -1,0 +1,309 @@
+"""Execute one run, the same way wherever a launcher has placed it."""
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from augbench.bench.common.errors import CannotGoOnError, DivergedError, UnfitMachineError, UserError
+from augbench.bench.common.files import atomic_write, read_json, read_torch, write_json, write_torch
+from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.contract.method import learned_numbers
+from augbench.bench.data.dataset import ImageData
+from augbench.bench.data.dataset_checks import load_checked
+from augbench.bench.experiment.catalogues import dataset_and_options
+from augbench.bench.experiment.spec import Component
+from augbench.bench.registry.plugins import plugin_files
+from augbench.bench.runs.causes import Cause, cause_of
+from augbench.bench.runs.claim import BusyError, TakenOverError, heartbeat
+from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_log import crashes_to, log_to, logger
+from augbench.bench.training.allocator import keep_freed_memory
+from augbench.bench.training.environment import choose_device, describe_device, describe_environment
+from augbench.bench.training.evaluation import compare_with_planted, evaluate, summarise
+from augbench.bench.training.examples import draw_examples, write_examples
+from augbench.bench.training.execution import Execution
+from augbench.bench.training.probe import rotation_probe
+from augbench.bench.training.process_state import put_back, threads_left_behind
+from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
+from augbench.bench.training.trainer import Trainer, new_trainer
+
+IDLE_ATTEMPTS = "attempts_without_progress"  # in a row, each stopped before anything more could be saved
+
+HOW_STOPPED = {
+    StopCause.REQUESTED: (RunState.CANCELLED, Cause.CANCELLED, "Stopped on request"),
+    StopCause.CANCELLED: (RunState.CANCELLED, Cause.CANCELLED, "Cancelled with `augbench cancel`"),
+    StopCause.SCHEDULER: (RunState.KILLED, Cause.KILLED, "Stopped by the scheduler"),
+    StopCause.LAUNCHER_GONE: (RunState.KILLED, Cause.KILLED, "The launcher is gone"),
+    StopCause.OUTDONE: (RunState.CANCELLED, Cause.STOPPED_EARLY, "Other values of the tuning did better"),
+}
+
+
+def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunState:
+    """Execute a run from its last checkpoint to its result and record how it ended.
+
+    Args:
+        folder: The run's folder, with its specification.
+        placement: Device, threads and data folder.
+        stop: Asked after every step.
+
+    Returns:
+        The state in which the run is now.
+
+    Raises:
+        BusyError: If another process is executing it, or has taken it over.
+    """
+    ended = (RunState.DONE, RunState.FAILED)  # by another launcher, since this one has made its plan
+    if (state := folder.state()) in ended or folder.cancel_request.exists():
+        return state
+    with folder.claim() as ownership:
+        if (state := folder.state()) in ended:
+            return state
+        folder.clear_temporary_files()
+        execution = Execution(folder, ownership, stop, {"host": socket.gethostname()})
+        try:
+            with log_to(folder.log), heartbeat(execution.beat):
+                return _recorded(execution, placement)
+        except TakenOverError:
+            raise BusyError(str(folder.path)) from None
+
+
+def _recorded(execution: Execution, placement: Placement) -> RunState:
+    """Run and record the outcome: the one place where any exception is caught, since it becomes a record."""
+    state = RunState.DONE
+    details: dict[str, Any] = {}
+    idle = execution.folder.read_status().get(IDLE_ATTEMPTS, 0)
+    execution.record(RunState.RUNNING)
+    try:
+        _run(execution, placement)
+    except StopRequested:
+        state, details = _stopped(execution, idle)
+    except UnfitMachineError as error:
+        reason = f"On {socket.gethostname()}: {error}"
+        state, details = RunState.KILLED, {"cause": Cause.UNFIT_MACHINE, "reason": reason}
+    except CannotGoOnError as error:
+        state, details = RunState.KILLED, {"cause": Cause.KILLED, "reason": str(error)}
+    except TakenOverError:
+        raise
+    except (*FOREIGN_ERRORS, KeyboardInterrupt) as error:  # Ctrl-C reaches no worker: a method has raised the last
+        state, details = RunState.FAILED, _describe(error)
+        logger.exception("attempt %d failed", execution.ownership.attempt)
+    if state is RunState.DONE:
+        execution.ownership.verify()
+        execution.folder.delete_what_is_not_needed()
+    else:
+        execution.record(state, **details)
+    return state
+
+
+def _stopped(execution: Execution, idle: int) -> tuple[RunState, dict[str, Any]]:
+    """Describe the end of an attempt that was asked to stop."""
+    cause = execution.stop.cause or StopCause.REQUESTED
+    if cause is StopCause.TAKEN_OVER:
+        raise TakenOverError(str(execution.folder.path))
+    state, kind, how = HOW_STOPPED[cause]
+    signals = f" ({', '.join(execution.stop.received)})" if execution.stop.received else ""
+    goes_on = "it is saved, and the same command goes on from here"
+    then = "the tuning does not go on with it" if cause is StopCause.OUTDONE else goes_on
+    reason = f"{how}{signals}; {then}."
+    idle = idle + 1 if execution.saved == execution.begun else 0
+    return state, {"cause": kind, "reason": reason, "signals": execution.stop.received, IDLE_ATTEMPTS: idle}
+
+
+def _describe(error: BaseException) -> dict[str, str]:
+    reason = str(error) if isinstance(error, UserError) else in_words(error, *plugin_files())
+    trace = traceback.format_exc()
+    return {"cause": cause_of(error), "reason": reason, "exception": type(error).__name__, "traceback": trace}
+
+
+def _run(execution: Execution, placement: Placement) -> None:
+    execution.stop.check()
+    device = choose_device(placement.device)
+    execution.where["device"] = describe_device(device)
+    torch.set_num_threads(placement.threads)
+    keep_freed_memory()
+    surroundings = _record_environment(execution, device, placement)
+    threads = threading.enumerate()
+    with put_back(_tell_what_was_put_back):  # other runs follow in this process
+        trainer = _begin(execution, placement.data, device)
+        _train(execution, trainer)
+        execution.report("evaluation")
+        _finish(execution, trainer, surroundings["code"])
+    if names := threads_left_behind(threads):
+        logger.warning("Threads that the run has started go on: %s.", ", ".join(names))
+
+
+def _tell_what_was_put_back(names: Sequence[str]) -> None:
+    logger.warning("Changed by the run, and put back for the next one in this process: %s.", ", ".join(names))
+
+
+def _begin(execution: Execution, data: Path, device: torch.device) -> Trainer:
+    """Build the run, and go on from its checkpoint if there is one."""
+    folder = execution.folder
+    spec = folder.read_spec()
+    trainer = new_trainer(spec, load_dataset(spec.dataset, data), device)
+    execution.trainer = trainer
+    execution.report("preparation")
+    if folder.checkpoint.exists():
+        _go_on_from(folder.checkpoint, trainer)
+        logger.info("attempt %d goes on from step %d", execution.ownership.attempt, trainer.step)
+    execution.begun = execution.saved = (trainer.searched, trainer.step)
+    return trainer
+
+
+def _train(execution: Execution, trainer: Trainer) -> None:
+    try:
+        trainer.train(execution)
+    except StopRequested:
+        if execution.stop.cause is not StopCause.TAKEN_OVER:
+            execution.save(trainer)
+        raise
+    except DivergedError:
+        execution.folder.write_metrics(trainer.rows)  # shows when it began
+        raise
+
+
+def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> None:
+    """Evaluate and write the result; the result comes last, since its presence means that the run is done."""
+    folder, spec, cost, test = execution.folder, trainer.spec, trainer.cost, trainer.data.test
+    check = execution.stop.check
+    policy = trainer.method.test_policy()
+    predictions = evaluate(trainer.network, policy, test, spec.protocol, spec.seed, cost, check)
+    probed, side = trainer.data.probe_images, trainer.data.image_size
+    probe = rotation_probe(trainer.network, probed, spec.protocol.probed_angles, cost, check, side)
+    result = {
+        "identity": spec.identity,
+        "metrics": summarise(predictions, spec.protocol.calibration_bins),
+        "rotation_probe": probe,
+        "learned": learned_numbers(trainer.method),
+        "learned_at_start": learned_numbers(trainer.method, trainer.learned_at_start),
+        "seconds": cost.seconds,
+        "image_passes": cost.image_passes,
+        "epochs": trainer.epochs,
+        "code": code,
+        "train_images": len(trainer.data.train),
+        "test_images": len(test),
+        "data": trainer.data.provenance,
+        "channels": _channel_statistics(trainer.data),
+        "search_images": trainer.search_images,
+        "attempts": execution.ownership.attempt,
+        **compare_with_planted(trainer.method, trainer.data.planted, spec.protocol, spec.seed),
+    }
+    execution.ownership.verify()
+    with atomic_write(folder.predictions) as file:
+        np.savez_compressed(file, **predictions.arrays())  # type: ignore[arg-type]
+    state = {"identity": spec.identity, "network": trainer.network.state_dict()}
+    write_torch(folder.model, state | {"method": trainer.method.state_dict()})
+    write_examples(folder, draw_examples(trainer))
+    execution.ownership.verify()
+    write_json(folder.path / "result.json", result)
+
+
+def _channel_statistics(data: ImageData) -> dict[str, list[float]]:
+    mean, deviation = data.mean_and_deviation
+    return {"mean": mean.tolist(), "deviation": deviation.tolist()}
+
+
+def _record_environment(execution: Execution, device: torch.device, placement: Placement) -> dict[str, Any]:
+    """Add this attempt's surroundings to those of earlier ones and return them."""
+    path = execution.folder.path / "environment.json"
+    earlier = _earlier_attempts(path)
+    surroundings = {
+        "attempt": execution.ownership.attempt,
+        "workers": placement.workers,
+        **describe_environment(device),
+    }
+    write_json(path, {"attempts": [*earlier, surroundings]})
+    return surroundings
+
+
+def _earlier_attempts(path: Path) -> list[Any]:
+    """Read the surroundings of earlier attempts; that they are damaged is no reason to lose what was computed."""
+    if not path.exists():
+        return []
+    try:
+        attempts = read_json(path)["attempts"]
+        if not isinstance(attempts, list):
+            raise ValueError(f"{path.name} holds no list of attempts")
+    except (ValueError, KeyError) as error:
+        aside = path.with_name("environment-damaged.json")
+        path.replace(aside)
+        logger.warning("What was recorded of earlier attempts is damaged and kept as %s: %s", aside.name, error)
+        return []
+    return attempts
+
+
+def load_dataset(component: Component, root: Path) -> ImageData:
+    """Load a data set of a specification.
+
+    Raises:
+        UserError: If a file is missing or damaged, or runs cannot use what is loaded.
+    """
+    return load_checked(*dataset_and_options(component.name, component.all_settings), root)
+
+
+def _go_on_from(path: Path, trainer: Trainer) -> None:
+    """Have a run go on from its checkpoint, read into main memory: what it is loaded into copies it to a GPU."""
+    advice = "Give the command again with --retry-failed to have this run start from the beginning."
+    try:
+        state = read_torch(path)
+    except ValueError as error:
+        raise UserError(f"The checkpoint {path} is damaged: {error}. {advice}") from None
+    if state.get("identity") != trainer.spec.identity:
+        raise UserError(f"The checkpoint {path} belongs to another run. {advice}")
+    try:
+        trainer.load_state_dict(state)
+    except UserError:
+        raise
+    except FOREIGN_ERRORS as error:  # a plug-in may load part of it
+        said = in_words(error, *plugin_files())
+        raise UserError(
+            f"The run cannot go on from its checkpoint {path}: {said}. It was written by other code, or is damaged. "
+            f"{advice}"
+        ) from error
+
+
+def serve(placement: Placement, parent: int) -> None:
+    """Execute the runs that come in on standard input, and answer each with its state.
+
+    Before the first one it says that it is ready. A line is a list in JSON, of the run's CPU threads and its folder, so
+    that any name of a folder fits into one.
+    """
+    stop = StopSignal(parent)
+    stop.install({signal.SIGTERM: StopCause.REQUESTED})
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a method prints is no answer
+    answers.write("ready\n")  # all is imported
+    answers.flush()
+    status = 0
+    for line in sys.stdin:
+        threads, path = json.loads(line)
+        try:
+            with crashes_to((folder := RunFolder(Path(path))).log):
+                answer = str(execute(folder, replace(placement, threads=threads), stop))
+        except BusyError:
+            answer = "busy"
+        except UserError as error:  # nothing could be recorded: the launcher passes it on
+            sys.stderr.write(str(error))
+            status = 1
+            break
+        answers.write(answer + "\n")
+        answers.flush()
+    sys.stderr.flush()
+    os._exit(status)  # whatever threads a method has left behind
+
+
+if __name__ == "__main__":
+    _device, _workers, _data, _parent = sys.argv[1:]
+    serve(Placement(_device, int(_workers), 1, Path(_data)), int(_parent))

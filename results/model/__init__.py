@@ -1,0 +1,1 @@
+"""What tables, figures and the report are made from: the frame, cells, notes and findings."""

@@ -1,0 +1,116 @@
+"""What a method costs: seconds and image passes of its runs, and what it took to find its hyperparameters."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from augbench.bench.training.cost import PHASES
+from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, Cell, Column, mean_cell
+
+SECONDS_IN_AN_HOUR = 3600
+TUNING_COLUMNS = (
+    Column("Tuning (h)", "tuning_hours", None, "hours"),
+    Column("Total (h)", "total_hours", None, "hours"),
+)
+
+
+def time_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
+    """Average seconds, or their ratio to those of `none`, over the runs of one method.
+
+    Args:
+        group: All runs on the data set.
+        inside: Those of the method.
+        column: What is asked for.
+    """
+    # Seconds of different devices say nothing about one another and are never averaged.
+    if inside["device"].nunique() > 1 or inside["seconds_training"].isna().any():
+        return Cell(NOTHING if column.metric == "time_ratio" else SEVERAL_DEVICES)
+    if column.metric == "time_ratio":
+        return _ratio_cell(group, inside)
+    seconds = inside[f"seconds_{column.metric.removesuffix('_seconds')}"]
+    if column.metric == "search_seconds" and not inside["image_passes_search"].any():
+        return Cell(NOTHING)  # nothing was searched for; finding that out took a moment
+    cell = mean_cell(seconds, 1, 1 if seconds.mean() < 10 else 0)
+    alone = group["device"].nunique() == 1
+    return cell if alone else replace(cell, text=f"{cell.text} ({inside['device'].iloc[0]})")
+
+
+def passes_cell(passes: "pd.Series[int]") -> Cell:
+    """Average image passes."""
+    cell = mean_cell(passes.astype(float), 1, 0)
+    return replace(cell, text=f"{cell.mean:,.0f}") if cell.mean else Cell(NOTHING)
+
+
+def _ratio_cell(group: pd.DataFrame, inside: pd.DataFrame) -> Cell:
+    """Mean time of search and training over that of `none` on the same device."""
+    baseline = plain_training(group)
+    baseline = baseline[baseline["device"] == inside["device"].iloc[0]]
+    if baseline["label"].nunique() != 1:
+        return Cell(NOTHING)
+    ratio = _seconds(inside) / _seconds(baseline)
+    return Cell(f"×{ratio:.1f}", ratio, None, len(inside))
+
+
+def plain_training(group: pd.DataFrame) -> pd.DataFrame:
+    """Runs of `none` with one copy of each image, which is training without augmentation; more copies are identical."""
+    return group[(group["method"] == "none") & (group["baseline_copies"] == 1)]
+
+
+def _seconds(runs: pd.DataFrame) -> float:
+    return float((runs["seconds_training"] + runs["seconds_search"]).mean())
+
+
+def tuning_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
+    """Hours of the tuning of one method, or of the tuning and all its runs; the tuning counts once for all seeds.
+
+    Args:
+        group: All runs on the data set.
+        inside: Those of the method.
+        column: What is asked for.
+    """
+    tuned = inside[inside["tuning_trials"].notna()]
+    # Of a tuning that went on with more trials, the runs of earlier calls know less.
+    last = tuned.iloc[int(tuned["tuning_trials"].astype(float).argmax())] if len(tuned) else None
+    devices = set(inside["device"]) if last is None else {*inside["device"], last["tuning_device"]}
+    if last is not None and pd.isna(last["tuning_seconds"]):
+        return Cell(SEVERAL_DEVICES)
+    hours = 0.0 if last is None else float(last["tuning_seconds"]) / SECONDS_IN_AN_HOUR
+    if column.metric == "tuning_hours":
+        if last is None:
+            return Cell(NOTHING)
+        elsewhere = {*group["device"], last["tuning_device"]} != {last["tuning_device"]}
+        return Cell(_hours(hours) + (f" ({last['tuning_device']})" if elsewhere else ""), hours, None, len(inside))
+    seconds = inside[[f"seconds_{phase}" for phase in PHASES]]
+    if len(devices) > 1 or seconds.isna().any(axis=None):
+        return Cell(SEVERAL_DEVICES)
+    hours += float(seconds.to_numpy().sum()) / SECONDS_IN_AN_HOUR
+    return Cell(_hours(hours), hours, None, len(inside))
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.1f}" if hours >= 10 else f"{hours:.2g}"
+
+
+def tuning_notes(finished: pd.DataFrame) -> list[str]:
+    """Say which methods were tuned, how, and whether as hard as one another."""
+    tuned = finished[finished["tuning_trials"].notna()]
+    if tuned.empty:
+        return []
+    by_way: dict[str, dict[str, None]] = {}
+    columns = ["label", "comparison", "tuning_search", "tuning_trials"]
+    for label, comparison, search, trials in tuned[columns].itertuples(index=False):
+        by_way.setdefault(f"{trials:.0f} trials ({search})", {})[f"{label} on {comparison}"] = None
+    ways = "; ".join(f"{', '.join(names)} with {way}" for way, names in by_way.items())
+    unequal = " They were not tuned equally hard." if len(by_way) > 1 else ""
+    return [f"Hyperparameters tuned on the validation split: {ways}.{unequal}"]
+
+
+def tuning_definitions(columns: Sequence[Column]) -> list[str]:
+    """Say what the columns of a tuning mean, where there are any."""
+    if TUNING_COLUMNS[0] not in columns:
+        return []
+    return [
+        "Tuning (h): hours that all trials of the tuning took together, once for all seeds. Total (h): tuning, and "
+        "all phases of the runs of all seeds."
+    ]

@@ -1,0 +1,20 @@
+"""Frames as CSV files, which people open in spreadsheets."""
+
+import pandas as pd
+
+from augbench.bench.common.plain_text import safe
+
+BEGINS_A_FORMULA = ("=", "+", "-", "@")
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """Write a frame as CSV; an apostrophe before a text that a spreadsheet would compute makes it one."""
+    texts = frame.select_dtypes(exclude=["number", "bool"])
+    plain = frame.assign(**{str(name): texts[name].map(_plain, na_action="ignore") for name in texts})
+    return plain.rename(columns=_plain).to_csv(index=False, lineterminator="\n")
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return f"'{safe(value)}" if value.lstrip().startswith(BEGINS_A_FORMULA) else safe(value)

@@ -1,0 +1,384 @@
+"""From run folders to data frames: one row for each run, and tidy frames of everything measured in them."""
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from augbench.bench.augmentation.transform_distribution import PlantedLaw
+from augbench.bench.common.errors import UserError, to_paste
+from augbench.bench.experiment.labels import RunLabels, label_runs, method_rank
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.runs.run_folder import RunState
+from augbench.bench.training.examples import Examples, read_examples
+from augbench.results.records import rows
+from augbench.results.records.anonymous import Anonymiser
+from augbench.results.records.cache import OutcomesCache
+from augbench.results.records.collecting import Collected, collect
+from augbench.results.records.outcomes import Outcomes
+from augbench.results.records.problems import Problem, blurred_probes, warnings
+from augbench.results.records.record import Record
+from augbench.results.records.rows import KEYS
+
+__all__ = ["KEYS", "Runs", "load_runs"]
+
+SECONDS_WORTH_KEEPING = 1.0
+METRICS = ("accuracy", "nll", "brier", "ece", "ece_equal_mass")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """All runs of some sources. Every frame has the columns `KEYS` and keeps the order of `runs`.
+
+    Attributes:
+        sources: What was read.
+        runs: A row for each run, ordered by comparison, method and seed. Beside `KEYS`: `identity`; `state`, and of
+            runs without a result `cause` and `reason` in words, else empty; `asked`, the number of different seeds
+            among all runs of the same comparison, finished or not: the N of "n/N"; `source`, where it was read;
+            `method_version`; `settings` (of the method, those that differ from their defaults, as text); `dataset`,
+            `dataset_label`, `dataset_version` and `checksum` of its source files; `split`, what is evaluated;
+            `network`, `network_version`, `budget` and its `epochs` and `baseline_copies`, `protocol`,
+            `protocol_version`; `device`, and `on_gpu`, whether that is a GPU, None where it is not known; `host`;
+            `code`, `commit` and `dirty`,
+            whether files differed from it; `train_images`, `test_images`; `seconds_<phase>` (NaN for a run that went
+            on on another device) and `image_passes_<phase>` for each of `PHASES`; and the decisions of
+            the protocol that tables and figures quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation`
+            (radians), `maximum_log_scale`, `maximum_shear`. Where a law was planted: `law`, its name;
+            `recovery_error` over all coordinates and `recovery_error_planted` over those that it changes;
+            `law_comparison` and `law_label`, what `comparison` and `label` would be if no law told the data sets
+            apart. Where hyperparameters were tuned: `tuning_trials`, `tuning_search`, `tuning_device` and
+            `tuning_seconds` of all trials together, the same for each seed (NaN for those of several devices).
+            Results are NaN or None for runs that are not done.
+        scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
+        learned: Finished runs × `quantity`: `value` at the end of training and at its `start`, NaN where that is not
+            known.
+        probe: Finished runs × `degrees`: `accuracy` in [0, 1] on test images turned by so much. Without the probes of
+            earlier versions that turned images which the data set had shrunk.
+        recovery: Finished runs on planted data × `coordinate`: `distance` of the learned law from the planted one,
+            and `planted`, whether the law changes the coordinate.
+        problems: What was left out, and why.
+        records: What the rows of `runs` are made from.
+        caches: By source, what became of the test images of its runs.
+    """
+
+    sources: tuple[Path, ...]
+    runs: pd.DataFrame
+    scores: pd.DataFrame
+    learned: pd.DataFrame
+    probe: pd.DataFrame
+    recovery: pd.DataFrame
+    problems: tuple[Problem, ...] = ()
+    records: tuple[Record, ...] = field(default=(), repr=False)
+    caches: Mapping[str, OutcomesCache] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def trajectories(self) -> pd.DataFrame:
+        """Runs × `epoch` (from 1) × `quantity`: `value`; made when it is asked for, runs under way as far as saved.
+
+        Quantities are `loss`, `accuracy` in [0, 1] and the learned numbers `probability/<block>` and `range/<block>`.
+
+        Raises:
+            DamagedError: If what was recorded of an epoch cannot be read.
+        """
+        return rows.tidy(self.runs, self._chosen_records(), rows.trajectory, ("epoch", "quantity", "value"))
+
+    @cached_property
+    def reliability(self) -> pd.DataFrame:
+        """Finished runs × `draws` × `bin` (from 0): `count`, mean `confidence` and `accuracy`, NaN in empty bins.
+
+        The repeats of test-time draws are pooled: their images are counted as if they were different ones. Made from
+        the predictions when it is asked for.
+
+        Raises:
+            DamagedError: If predictions are damaged.
+        """
+        columns = ("draws", "bin", "count", "confidence", "accuracy")
+        records = self._chosen_records()
+        outcomes = dict(zip((record.name for record in records), self.outcomes(records), strict=True))
+        for cache in self.caches.values():
+            cache.save()
+        return rows.tidy(self.runs, records, lambda record: rows.reliability(outcomes[record.name]), columns)
+
+    @cached_property
+    def environments(self) -> pd.DataFrame:
+        """Runs × attempts: when, where and with what each was made, as far as it is known.
+
+        Columns are `attempt` (from 1), `host`, `device`, `device_uuid` (of a GPU), `platform`, `python`, `augbench`,
+        `commit`, `dirty`, `command`, `torch`, `torchvision`, `numpy`, all `packages` and `plugins` as text, `threads`,
+        `cores` and `workers`.
+        """
+        return rows.tidy(self.runs, self._chosen_records(), rows.environments, rows.ENVIRONMENT_COLUMNS)
+
+    @property
+    def states(self) -> dict[str, int]:
+        """Number of runs in each state that occurs."""
+        return dict(sorted(Counter(str(state) for state in self.runs["state"]).items()))
+
+    @property
+    def failed(self) -> int:
+        """Number of runs that failed."""
+        return self.states.get(RunState.FAILED, 0)
+
+    @property
+    def unfinished(self) -> int:
+        """Number of runs that are neither done nor failed."""
+        return len(self.runs) - self.failed - self.states.get(RunState.DONE, 0)
+
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """What is wrong with run folders that were left out."""
+        return tuple(problem.text for problem in self.problems if problem.kind == "damaged")
+
+    @property
+    def trials(self) -> int:
+        """Number of runs that were left out since they are trials of a tuning.
+
+        What they have reached on validation images stands beside no result on test images.
+        """
+        return sum(problem.kind == "trial of a tuning" for problem in self.problems)
+
+    def warnings(self) -> list[str]:
+        """Say in sentences what is unfinished, left out, or of several versions."""
+        blurred = sum(record.has_blurred_probe for record in self._chosen_records())
+        return [*warnings(self.runs, self.problems), *blurred_probes(blurred)]
+
+    def finished(self) -> pd.DataFrame:
+        """Rows of `runs` that are done.
+
+        Raises:
+            UserError: If none is, with the states that the runs are in and the command that goes on.
+        """
+        done = self.runs[self.runs["state"] == RunState.DONE.value]
+        if len(done):
+            return done
+        states = [f"{count} {state}" for state, count in self.states.items()]
+        damaged = len(self.damaged)
+        states += [f"{damaged} damaged"] if damaged else []
+        given = " and ".join(map(str, self.sources))
+        folder = next((source for source in self.sources if source.is_dir()), "OUT")
+        raise UserError(
+            f"None of the {len(self.runs) + damaged} runs in {given} is finished: {', '.join(states)}. Go on with "
+            f"`{to_paste('run', 'SUITE', '--out', folder)}`, or make a small comparison with `augbench demo`."
+        )
+
+    def correct(self, comparison: str, label: str, draws: int) -> pd.DataFrame:
+        """Tell which test images were classified right.
+
+        Args:
+            comparison: Comparison of the runs.
+            label: Their label.
+            draws: Number of test-time draws, 0 for none.
+
+        Returns:
+            A row for each finished run, indexed by its `seed`, rising, and a column for each test image, from 0: 1
+            where it was classified right, 0 where wrong, between them where repeats of test-time draws differ. Empty
+            where there are no predictions with so many draws.
+
+        Raises:
+            DamagedError: If predictions are damaged.
+            UserError: If the runs were evaluated on different numbers of images.
+        """
+        chosen = (self.runs["comparison"] == comparison) & (self.runs["label"] == label)
+        records = [record for record, of_them in zip(self._chosen_records(), chosen, strict=True) if of_them]
+        seeds = (record.spec.seed for record in records)
+        drawn = {seed: of_run.get(draws) for seed, of_run in zip(seeds, self.outcomes(records), strict=True)}
+        right = {seed: found.right.mean(axis=0) for seed, found in sorted(drawn.items()) if found is not None}
+        images = sorted({len(values) for values in right.values()})
+        if len(images) > 1:
+            raise UserError(
+                f"Runs of {label} on {comparison} were evaluated on {' and '.join(map(str, images))} test images, so "
+                "they cannot be compared image by image. Leave out the runs of the other code."
+            )
+        values = np.array(list(right.values()), dtype=float).reshape(len(right), images[0] if images else 0)
+        return pd.DataFrame(values, index=pd.Index(list(right), dtype="int64", name="seed"))
+
+    def examples(self, folder: str) -> Examples | None:
+        """Training images as they are and as a run augmented them in the end.
+
+        Args:
+            folder: The run, as in the column `folder`.
+
+        Returns:
+            The images; None where the run kept none or was read from a file that has none.
+
+        Raises:
+            DamagedError: If they are damaged.
+        """
+        record = self._by_name[folder]
+        return read_examples(record.stored.folder) if record.stored.folder is not None else None
+
+    def table(self) -> pd.DataFrame:
+        """Make the one tidy table for a notebook: runs × `draws`.
+
+        Returns:
+            All columns of `runs`, `draws` (<NA> for a run without a result, which has one row), `accuracy` in [0, 1],
+            `nll` in nats, `brier`, `ece`, `ece_equal_mass`, and for each of them `<metric>_sd_repeats`, the standard
+            deviation over the repeats of test-time draws, NaN without any.
+        """
+        return self._table.copy()
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        parts = [
+            self.scores.pivot(index=["folder", "draws"], columns="metric", values=values)
+            .reindex(columns=list(METRICS))
+            .astype(float)
+            .add_suffix(suffix)
+            for values, suffix in (("value", ""), ("sd_repeats", "_sd_repeats"))
+        ]
+        wide = pd.concat(parts, axis=1).reset_index()
+        return self.runs.merge(wide, on="folder", how="left").astype({"draws": "Int64"})
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Work something out the first time that it is asked for; a choice of these runs begins anew.
+
+        Args:
+            key: What it is called; the same for all who want the same.
+            make: Makes it of these runs.
+
+        Returns:
+            What was made the first time, which nobody may change, nor what it was made of.
+        """
+        if key not in self._known:
+            self._known[key] = make()
+        found: T = self._known[key]
+        return found
+
+    @cached_property
+    def _known(self) -> dict[Hashable, Any]:
+        return {}
+
+    @cached_property
+    def _by_name(self) -> dict[str, Record]:
+        return {record.name: record for record in self.records}
+
+    def _chosen_records(self) -> list[Record]:
+        """Find the record of each row of `runs`, which may be fewer than all since somebody has chosen from them."""
+        return [self._by_name[name] for name in self.runs["folder"]]
+
+    def outcomes(self, records: Sequence[Record]) -> list[Outcomes]:
+        """What became of each test image, for each run; nothing for those that are not done.
+
+        Raises:
+            DamagedError: If predictions are damaged.
+        """
+        caches = [self.caches[record.stored.source] for record in records]
+        found = [
+            cache.of(record) if record.result is not None else {} for cache, record in zip(caches, records, strict=True)
+        ]
+        for cache in set(caches):
+            cache.save(worth=SECONDS_WORTH_KEEPING)
+        return found
+
+
+def load_runs(
+    sources: Path | str | Sequence[Path | str],
+    *,
+    skip_damaged: bool = False,
+    cache: bool = True,
+    anonymiser: Anonymiser | None = None,
+) -> Runs:
+    """Read every run of one or several sources.
+
+    Args:
+        sources: One or several output folders, as given to `augbench run` or `augbench demo` as --out; archives and
+            campaigns that `augbench archive` wrote, which end in .tar.gz and .parquet.
+        skip_damaged: Leave damaged folders out and list them in `Runs.problems`.
+        cache: Keep in the output folder what takes long to read, where it can be written to.
+        anonymiser: Takes out what says who executed the runs, where and from which folders.
+
+    Raises:
+        DamagedError: If a folder is damaged or holds the same run as another one of the same source, unless
+            `skip_damaged`.
+        UserError: If a source does not exist or cannot be read, holds no runs, or there are only trials of a tuning.
+    """
+    given = [Path(source) for source in ([sources] if isinstance(sources, Path | str) else sources)]
+    if not given:
+        raise UserError("There is nothing to read runs from. Give an output folder, or a file with runs.")
+    with _no_garbage():
+        collected = collect(given, skip_damaged=skip_damaged, cache=cache, anonymiser=anonymiser)
+        if collected.trials and not collected.records:
+            raise UserError(_only_trials(given))
+        return _runs(given, collected)
+
+
+def _only_trials(given: Sequence[Path]) -> str:
+    return (
+        f"{' and '.join(map(str, given))} holds only runs that are evaluated on validation images, as trials of a "
+        "tuning are: no results on test images. Trials are shown by the same `augbench tune` command, which has "
+        "written a suite to run; from a suite of your own, take `evaluated_on` out."
+    )
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Look for no cycles of garbage meanwhile: with ten thousand records that would take a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
+    """Make the frames."""
+    labels = _labels(collected.records)
+    named = sorted(zip(collected.records, labels, strict=True), key=lambda pair: _order(*pair))
+    records = tuple(record for record, _ in named)
+    bare = _labels_without_law(records)
+    made = [rows.run_row(*pair, law) for pair, law in zip(named, bare, strict=True)]
+    runs = pd.DataFrame(made, columns=[*KEYS, *rows.RUN_COLUMNS])
+    runs["asked"] = runs.groupby("comparison")["seed"].transform("nunique").astype(int)
+    return Runs(
+        sources=tuple(sources),
+        runs=runs,
+        scores=rows.tidy(runs, records, rows.scores, ("draws", "metric", "value", "sd_repeats")),
+        learned=rows.tidy(runs, records, rows.learned, ("quantity", "value", "start")),
+        probe=rows.tidy(runs, records, rows.probe, ("degrees", "accuracy")),
+        recovery=rows.tidy(runs, records, rows.recovery, ("coordinate", "distance", "planted")),
+        problems=tuple(collected.problems),
+        records=records,
+        caches=collected.caches,
+    )
+
+
+def _labels(records: Sequence[Record]) -> list[RunLabels]:
+    """Name runs; those that differ in nothing but their seed have the same names."""
+    specs = {record.kind.text: record.kind.spec for record in records}
+    by_kind = dict(zip(specs, label_runs(list(specs.values())), strict=True))
+    return [by_kind[record.kind.text] for record in records]
+
+
+def _labels_without_law(records: Sequence[Record]) -> list[RunLabels | None]:
+    """Name runs as if no planted law told their data sets apart; None where nothing is planted at all."""
+    if not any(record.result is not None and record.result.planted is not None for record in records):
+        return [None] * len(records)
+    specs = {record.kind.text: _without_law(record.kind.spec) for record in records}
+    by_kind = dict(zip(specs, label_runs(list(specs.values())), strict=True))
+    return [by_kind[record.kind.text] for record in records]
+
+
+def _without_law(spec: RunSpec) -> RunSpec:
+    """Take the planted law out of the data set's options, so that runs can be named and grouped across laws."""
+    dataset, law = spec.dataset, PlantedLaw.model_fields
+    kept = {
+        "settings": {name: value for name, value in dataset.settings.items() if name not in law},
+        "defaults": {name: value for name, value in dataset.defaults.items() if name not in law},
+    }
+    return spec.model_copy(update={"dataset": dataset.model_copy(update=kept)})
+
+
+def _order(record: Record, labels: RunLabels) -> tuple[str, int, str, int]:
+    method = record.spec.method.name
+    return labels.comparison, method_rank(method), labels.label, record.spec.seed

@@ -1,0 +1,109 @@
+"""What a reader must know of the runs in a table: splits, versions, devices, what ± is, settings, what is missing."""
+
+import re
+from collections.abc import Sequence
+
+import pandas as pd
+
+from augbench.bench.common.wording import few_names, listed
+from augbench.bench.runs.run_folder import RunState
+from augbench.results.model.cells import is_trial
+from augbench.results.model.costs import tuning_notes
+from augbench.results.model.definitions import numbers
+from augbench.results.model.frame import Runs
+
+MOST_NAMED = 6  # of the methods and data sets that a table lacks
+SHORT = "(k/N): only k of the N seeds that were asked for are finished; such a number is neither ranked nor bold."
+CHECKSUM = re.compile("=#[0-9a-f]{8}")  # as `brief` writes a long setting
+
+
+def run_notes(runs: Runs, finished: pd.DataFrame, *, alone: bool = True) -> tuple[str, ...]:
+    """Say what a reader must know of these runs.
+
+    Args:
+        runs: All runs.
+        finished: Those in the table.
+        alone: Whether nothing else describes the data sets, the settings, what is missing and what is mixed.
+    """
+    groups = [(str(name), group) for name, group in finished.groupby("comparison", sort=False)]
+    counts = {int(asked) for asked in finished["asked"]}
+    by_method = finished.groupby(["comparison", "dataset_label", "label"])
+    short = bool((by_method["seed"].nunique() < by_method["asked"].max()).any())
+    return (
+        *_trials(groups),
+        *(_descriptions(groups) if alone else []),
+        *_deviation(counts),
+        *([SHORT] if short else []),
+        *(_settings(finished) if alone else []),
+        *tuning_notes(finished),
+        *_checksums(finished),
+        *([*_missing(runs), *runs.warnings()] if alone else []),
+    )
+
+
+def _trials(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:
+    """Say of which runs the accuracies are not to be taken for results."""
+    names = [name for name, group in groups if is_trial(group)]
+    if not names:
+        return []
+    return [f"{listed(names)}: trained for one epoch, to see whether everything runs; accuracies mean nothing."]
+
+
+def _deviation(counts: set[int]) -> list[str]:
+    if max(counts) < 2:
+        return ["n = 1 seed: nothing is known of how much another seed would differ."]
+    return [
+        f"± is the standard deviation over seeds (n − 1 in the divisor), n = {numbers(counts)}; a seed decides the "
+        "initialisation, the order of the images and all draws, never the split into training and test images."
+    ]
+
+
+def _settings(finished: pd.DataFrame) -> list[str]:
+    """Say which hyperparameters differ from their defaults, where the label does not."""
+    changed = finished.loc[finished["settings"] != "", ["label", "settings"]]
+    described = [f"{label} with {settings}" for label, settings in _distinct(changed)]
+    return [f"Not at their defaults: {'; '.join(described)}."] if described else []
+
+
+def _checksums(finished: pd.DataFrame) -> list[str]:
+    """Say what a checksum in place of a long setting is, where there is one."""
+    names = pd.concat([finished[column] for column in ("comparison", "label", "settings")])
+    if not names.str.contains(CHECKSUM).any():
+        return []
+    return ["#… is the start of the sha256 of a setting's content, which is too long to be shown."]
+
+
+def _descriptions(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:
+    """Describe each data set, those with the same description together."""
+    names: dict[str, list[str]] = {}
+    for name, group in groups:
+        names.setdefault(_describe(group), []).append(name)
+    return [f"{listed(alike)}: {description}." for description, alike in names.items()]
+
+
+def _describe(group: pd.DataFrame) -> str:
+    first = group.iloc[0]
+    seeds = numbers(group["asked"])
+    protocol = [f"protocol: {first['protocol']}"] if first["protocol"] else []
+    parts = [
+        f"data set version {numbers(group['dataset_version'])}",
+        f"{int(first['train_images']):,} training images",
+        f"evaluated on {int(first['test_images']):,} images (split: {first['split']})",
+        f"network {first['network']}",
+        str(first["budget"]),
+        *protocol,
+        f"n = {seeds} {'seed' if seeds == '1' else 'seeds'}",
+        listed(sorted(set(group["device"]))),
+    ]
+    return ", ".join(parts)
+
+
+def _missing(runs: Runs) -> list[str]:
+    """Name the methods and data sets that lack runs."""
+    waiting = runs.runs.loc[runs.runs["state"] != RunState.DONE.value, ["label", "comparison"]]
+    named = [f"{label} on {comparison}" for label, comparison in _distinct(waiting)]
+    return [f"Runs without a result so far: {few_names(named, MOST_NAMED)}."] if named else []
+
+
+def _distinct(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    return [(str(first), str(second)) for first, second in frame.drop_duplicates().itertuples(index=False)]

@@ -1,0 +1,102 @@
+"""Accuracy against the parameter of a transform of the test images."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, MultipleLocator, NullLocator
+
+from augbench.bench.training.probe_kinds import ProbeKind
+from augbench.results.figures.notes import lines_text
+from augbench.results.figures.panels import new_panels
+from augbench.results.figures.style import FEW, Look, draw_mean, figure_style, in_front, method_looks
+
+_AXIS_LABELS = {
+    "rotation": "Rotation of the test images (°)",
+    "x-scale": "Horizontal scale of the test images (factor)",
+    "y-scale": "Vertical scale of the test images (factor)",
+    "scale": "Scale of the test images (factor)",
+    "x-shear": "Horizontal shear of the test images",
+}
+_ANGLE_STEPS = (0.5, 1, 2, 5, 10, 15, 30, 45, 90, 180)
+"""Degrees from one tick to the next; the first at which there are not too many."""
+
+_MOST_STEPS = 6
+_MANY_OCTAVES = 4
+
+
+def probe_figure(frame: pd.DataFrame, kind: ProbeKind) -> Figure:
+    """Draw accuracy (%) against the parameter of a transform, a panel for each data set, a line for each method.
+
+    Thick lines are means over seeds, thin ones single seeds. A note says how many test-time draws there were, and of
+    which data set the test images are where that is not the run's own.
+
+    Args:
+        frame: Of one kind, from `probe_runs` in `results/studies/probes.py`.
+        kind: The kind.
+    """
+    comparisons = list(dict.fromkeys(frame["comparison"]))
+    labels = list(frame["label"].unique())
+    with figure_style(len(labels)):
+        panels = new_panels(comparisons, labels, [*_notes(frame), lines_text(frame)])
+        looks = method_looks(frame)
+        for panel in panels:
+            inside = frame[frame["comparison"] == comparisons[panel.index]]
+            _draw_curves(panel.axes, inside, in_front(looks, panel.labels))
+            _set_values(panel.axes, kind, frame["value"].tolist())
+        panels.axes[0].set_ylim(bottom=0)
+        panels.label(_AXIS_LABELS[kind.name], "Accuracy (%)")
+        panels.legend()
+    return panels.figure
+
+
+def _draw_curves(axes: Axes, frame: pd.DataFrame, looks: dict[str, Look]) -> None:
+    """Draw one panel: a line for each seed and one for their mean, for each method; few values as markers, too."""
+    count = frame["value"].nunique()
+    for label, of_method in frame.groupby("label", sort=False):
+        look = looks[str(label)]
+        if of_method["seed"].nunique() > 1 and not look.behind:
+            for _, of_seed in of_method.groupby("seed"):
+                points = of_seed["value"], 100 * of_seed["accuracy"]
+                axes.plot(*points, color=look.colour, linewidth=0.5, alpha=0.45, marker="_" if count == 1 else "")
+        mean = of_method.groupby("value")["accuracy"].mean()
+        draw_mean(axes, list(mean.index), list(100 * mean), str(label), look, marked=count <= FEW)
+
+
+def _set_values(axes: Axes, kind: ProbeKind, values: Sequence[float]) -> None:
+    """Choose scale and ticks of the horizontal axis; factors over two octaves or more have a logarithmic one."""
+    lowest, highest = min(values), max(values)
+    if lowest == highest:
+        axes.set_xticks([lowest])
+    elif kind.unit == "factors" and highest >= 4 * lowest:
+        between = (1.0,) if highest > 2**_MANY_OCTAVES * lowest else (1.0, 1.5)
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_locator(LogLocator(base=2, subs=between))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FormatStrFormatter("%.3g"))
+    elif kind.unit == "degrees":
+        steps = (step for step in _ANGLE_STEPS if highest - lowest <= _MOST_STEPS * step)
+        axes.xaxis.set_major_locator(MultipleLocator(next(steps)))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+
+
+def _notes(frame: pd.DataFrame) -> list[str]:
+    """Say whose test images they are, where they are others, and what was averaged over, where there were draws."""
+    return [*_notes_of_images(frame), *_notes_of_draws(frame)]
+
+
+def _notes_of_images(frame: pd.DataFrame) -> list[str]:
+    others = frame.loc[frame["test_dataset"] != frame["dataset"], "test_dataset"].unique()
+    return [f"Test images of {', '.join(others)}."] if len(others) else []
+
+
+def _notes_of_draws(frame: pd.DataFrame) -> list[str]:
+    draws = frame["draws"].max()
+    if not draws:
+        return []
+    averaged = f"Probabilities averaged over {draws} test-time draw{'s' if draws > 1 else ''}."
+    without = frame[frame["draws"] == 0]["label"].unique()
+    names = ", ".join(f"“{label}”" for label in without)
+    return [averaged, *([f"No draws for lack of a policy: {names}."] if names else [])]

@@ -1,0 +1,243 @@
+"""Probes of finished runs: which runs, the frame of their accuracies, and its files."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from augbench.bench.augmentation.affine_space import shrink
+from augbench.bench.common.errors import UserError, to_paste
+from augbench.bench.common.files import make_folder, write_text
+from augbench.bench.data.dataset import ImageData, Split
+from augbench.bench.experiment.catalogues import datasets
+from augbench.bench.experiment.labels import RunLabels, label_runs, method_rank, same_run_key
+from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, dataset_component
+from augbench.bench.runs.output_folder import is_run_folder, run_folders
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.probe import PolicyDraws, accuracies
+from augbench.bench.training.probe_kinds import KINDS, ProbeKind
+from augbench.bench.training.trained import TrainedNetwork, finished_spec, load_network
+from augbench.bench.training.worker import load_dataset
+from augbench.results.figures import write_figure
+from augbench.results.model.csv_text import csv_text
+from augbench.results.model.frame import KEYS
+from augbench.results.studies.probe_figure import probe_figure
+
+COLUMNS = (*KEYS, "dataset", "test_dataset", "kind", "value", "draws", "accuracy", "test_images")
+"""Columns of the frame and of its CSV files: `accuracy` in [0, 1] at `value`, averaged over `draws` test-time draws,
+on the test images of `test_dataset`, which is `untransformed …` where they are those from before the data set
+turned or otherwise transformed them; `dataset` is what the run was trained on."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run that can be probed, with the names that tell it from the others."""
+
+    folder: RunFolder
+    spec: RunSpec
+    labels: RunLabels
+
+
+def finished_runs(paths: Sequence[Path]) -> list[FinishedRun]:
+    """Find finished runs, in the order of all tables and figures.
+
+    Args:
+        paths: Run folders, which must be of finished runs, and output folders, whose other runs are left out.
+
+    Raises:
+        DamagedError: If a folder is damaged.
+        UserError: If a folder is not there, no run is finished, a run cannot be loaded here, or two folders hold the
+            same run.
+    """
+    folders = [folder for path in paths for folder in _finished_folders(path)]
+    by_place = {folder.path.resolve(): folder for folder in folders}  # a run may be given twice
+    specs = {place: finished_spec(folder) for place, folder in by_place.items()}
+    _check_different(specs)
+    labels = label_runs(list(specs.values()))
+    runs = [
+        FinishedRun(by_place[place], spec, label) for (place, spec), label in zip(specs.items(), labels, strict=True)
+    ]
+    return sorted(runs, key=_order)
+
+
+def _finished_folders(path: Path) -> list[RunFolder]:
+    if is_run_folder(path):
+        return [RunFolder(path)]
+    folders = [folder for folder in run_folders(path) if folder.read_spec().protocol.evaluated_on == "test"]
+    finished = [folder for folder in folders if folder.state() is RunState.DONE]
+    if not finished:
+        go_on = to_paste("run", "SUITE", "--out", path)
+        raise UserError(
+            f"None of the {len(folders)} runs in {path} is finished. Go on with `{go_on}`, "
+            "then give this command again."
+        )
+    return finished
+
+
+def _check_different(specs: Mapping[Path, RunSpec]) -> None:
+    """Refuse copies of a run: counted twice it would look like another seed."""
+    first: dict[str, Path] = {}
+    for place, spec in specs.items():
+        other = first.setdefault(same_run_key(spec), place)
+        if other != place:
+            raise UserError(f"{place} holds the same run as {other}. Give one of the two only.")
+
+
+def _order(run: FinishedRun) -> tuple[str, int, str, int]:
+    return run.labels.comparison, method_rank(run.spec.method.name), run.labels.label, run.spec.seed
+
+
+class _LastDataset:
+    """Loads data sets and keeps the last one, since runs on one data set come one after the other."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.key = ""
+        self.data: ImageData | None = None
+
+    def __call__(self, component: Component, root: Path) -> ImageData:
+        key = canonical_json(component.model_dump(mode="json"))
+        if self.data is None or key != self.key:
+            self.data = None  # before the next one comes into memory
+            self.data, self.key = load_dataset(component, root).to(self.device), key
+        return self.data
+
+
+def probe_runs(
+    runs: Sequence[FinishedRun],
+    values: Mapping[str, Sequence[float]],
+    *,
+    draws: int,
+    data_root: Path,
+    device: torch.device,
+    on: str | None = None,
+    after_each: Callable[[], object] = lambda: None,
+) -> pd.DataFrame:
+    """Measure the accuracy of runs on transformed test images.
+
+    Args:
+        runs: From `finished_runs`.
+        values: Parameters of the transforms by name of the kind.
+        draws: Test-time draws from a run's own policy; 0 for none. Methods without a policy have none.
+        data_root: Folder of downloaded data sets.
+        device: Where to compute.
+        on: Name of the data set whose test images are transformed; None for each run's own. Either are taken as they
+            were before their data set turned, shrank or otherwise transformed each of them.
+        after_each: Called after each value of each run.
+
+    Returns:
+        A row for each run, kind and value, in this order, with `COLUMNS`.
+
+    Raises:
+        UserError: If a trained network or a data set is missing or damaged, or the images of `on` are of another kind.
+    """
+    load, load_other = _LastDataset(device), _LastDataset(device)
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        trained = load_network(run.folder, data_root, device, load)
+        test_dataset, test = _probed(run.labels.dataset, trained.data)
+        if on is not None:
+            other = _other_dataset(run.spec.dataset, on)
+            data = load_other(other, data_root)
+            _check_fit(run, trained.data, other, data)
+            test_dataset, test = _probed(other.label, data)
+        policy_draws = _policy_draws(trained, draws)
+        for name, asked in values.items():
+            side = trained.data.image_size
+            found = accuracies(trained.network, test, KINDS[name], asked, policy_draws, after_each, side)
+            count = policy_draws.count if policy_draws else 0
+            common = _keys(run) | {"test_dataset": test_dataset, "kind": name, "draws": count, "test_images": len(test)}
+            rows += [
+                common | {"value": value, "accuracy": accuracy} for value, accuracy in zip(asked, found, strict=True)
+            ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _probed(name: str, data: ImageData) -> tuple[str, Split]:
+    """Name and images of the test images of a data set that runs are probed on."""
+    probed = data.probe_images
+    only_shrunk = torch.equal(shrink(probed.images, data.image_size), data.test.images)
+    return name if only_shrunk else f"untransformed {name}", probed
+
+
+def _other_dataset(own: Component, name: str) -> Component:
+    """Identify another data set, with those of a run's options that it has too."""
+    known = datasets().get(name).options_type.model_fields
+    return dataset_component(name, {key: own.all_settings[key] for key in own.all_settings if key in known}, "--on")
+
+
+def _check_fit(run: FinishedRun, own: ImageData, other: Component, data: ImageData) -> None:
+    """Make sure that images of another data set are of the kind that a run's network takes."""
+    wanted, found = (
+        f"{one.channels} × {one.image_size} × {one.image_size} values and {one.classes} classes" for one in (own, data)
+    )
+    if wanted != found:
+        raise UserError(
+            f"The network in {run.folder.path} is for images of {wanted}; those of {other.label} have {found}. Choose "
+            "another data set with --on, or leave it out, and give only runs that fit."
+        )
+
+
+def _policy_draws(trained: TrainedNetwork, draws: int) -> PolicyDraws | None:
+    policy = trained.method.test_policy() if draws else None
+    return None if policy is None else PolicyDraws(policy, draws, trained.spec.seed)
+
+
+def _keys(run: FinishedRun) -> dict[str, Any]:
+    labels, spec = run.labels, run.spec
+    keys = (run.folder.path.resolve().name, labels.comparison, labels.label, spec.method.name, spec.seed)
+    return dict(zip(KEYS, keys, strict=True)) | {"dataset": labels.dataset}
+
+
+def summarise_probe(frame: pd.DataFrame, kind: ProbeKind, asked: Sequence[float]) -> pd.DataFrame:
+    """Sum a probe of one kind up.
+
+    Args:
+        frame: Accuracies at the values and at the identity, from `probe_runs`.
+        kind: The kind.
+        asked: The values that count.
+
+    Returns:
+        A row for each comparison and label, in the order of `frame`: `comparison`, `label`, `seeds`, and of the mean
+        over the seeds `identity`, `mean` and `worst` over the values asked for, all in [0, 1], and `worst_value`.
+        Values that are the same transform, such as −180° and 180°, count once.
+    """
+    rows = []
+    for (comparison, label), group in frame[frame["kind"] == kind.name].groupby(["comparison", "label"], sort=False):
+        by_value = group.groupby("value")["accuracy"].mean()
+        counted = by_value[kind.different(asked)]
+        rows.append(
+            {
+                "comparison": comparison,
+                "label": label,
+                "seeds": group["seed"].nunique(),
+                "identity": by_value[kind.identity],
+                "mean": counted.mean(),
+                "worst": counted.min(),
+                "worst_value": counted.idxmin(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def write_probe(frame: pd.DataFrame, kind: ProbeKind, out: Path) -> list[Path]:
+    """Write `probe-<kind>.csv` with the unrounded numbers and `probe-<kind>.png` and `.pdf` with the curves.
+
+    Args:
+        frame: From `probe_runs`, of one kind.
+        kind: The kind.
+        out: Folder, made if need be.
+
+    Returns:
+        The files.
+
+    Raises:
+        UserError: If the folder cannot be written to.
+    """
+    stem = make_folder(out) / f"probe-{kind.name}"
+    table = stem.with_suffix(".csv")
+    write_text(table, csv_text(frame))
+    return [table, *write_figure(probe_figure(frame, kind), stem)]

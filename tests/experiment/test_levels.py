@@ -1,0 +1,236 @@
+"""The paper's budgets by data set and network, and what the levels make of them and of a suite."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from augbench.bench.common.errors import UserError
+from augbench.bench.experiment.budgets import Budgets, Level, LevelName, budgets
+from augbench.bench.experiment.catalogues import datasets, methods, networks
+from augbench.bench.experiment.protocol import Budget, Protocol
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.suite import Suite, load_suite, parse_suite
+
+PAPER_SUITES = ("paper-rotmnist", "paper-cifar10", "paper-cifar100", "paper-svhn", "paper-ablation")
+SUITE = """
+name = "levelled"
+title = "Levelled"
+seeds = [0]
+[[comparisons]]
+datasets = [{ name = "cifar10" }]
+methods = [{ name = "none" }, { name = "scale", hyperparameters = { learning_rate = 0.002 } }]
+network = "wrn-28-10"
+level = "paper"
+"""
+
+
+def specs_of(name: str, level: LevelName | None = None) -> tuple[RunSpec, ...]:
+    return load_suite(name).at_level(level).specs()
+
+
+def test_budgets_are_those_that_the_paper_states() -> None:
+    for dataset in ("mnist", "rotmnist"):
+        assert budgets().paper(dataset, "smallnet") == Budget(
+            epochs=300, batch_size=128, optimizer="adam", learning_rate=0.02, schedule="cosine"
+        )
+    for dataset in ("cifar10", "cifar100"):
+        assert budgets().paper(dataset, "wrn-28-10") == Budget(
+            epochs=200,
+            batch_size=64,
+            optimizer="sgd",
+            learning_rate=0.1,
+            schedule="cosine",
+            weight_decay=1e-4,
+            momentum=0.9,
+        )
+    svhn = budgets().paper("svhn", "resnet34")
+    assert (svhn.optimizer, svhn.learning_rate, svhn.schedule) == ("adam", 0.001, "cosine")
+
+
+def test_everything_that_the_file_names_is_registered() -> None:
+    known: Budgets = budgets()
+    for entry in known.papers:
+        assert set(entry.datasets) <= set(datasets().entries)
+        assert entry.network in networks().entries
+        assert entry.stated
+        assert entry.decided
+    assert set(known.levels) == set(LevelName)
+    for level in known.levels.values():
+        for method in {*level.factors, *level.hyperparameters}:
+            names = {*level.factors.get(method, {}), *level.hyperparameters.get(method, {})}
+            assert names <= set(methods().get(method).hyperparameters_type.model_fields)
+
+
+def test_the_level_paper_changes_nothing() -> None:
+    level, budget = budgets().levels[LevelName.PAPER], budgets().paper("cifar10", "wrn-28-10")
+    assert level.budget(budget) == budget
+    assert level.decisions(Protocol()) == Protocol()
+    assert level.options("mnist5k", {"size": 14}) == {"size": 14}
+    assert level.shortened("scale", {"copies": 2}) == {"copies": 2}
+
+
+def test_quick_is_a_tenth_and_lets_a_distribution_get_as_far() -> None:
+    for name in PAPER_SUITES:
+        for paper, quick in zip(specs_of(name), specs_of(name, LevelName.QUICK), strict=True):
+            assert quick.budget.epochs == paper.budget.epochs // 10
+            assert quick.budget.model_copy(update={"epochs": paper.budget.epochs}) == paper.budget
+            assert (quick.dataset, quick.network, quick.protocol) == (paper.dataset, paper.network, paper.protocol)
+            before, after = paper.method.all_settings, quick.method.all_settings
+            changed = {key: (before[key], after[key]) for key in before if before[key] != after[key]}
+            assert changed == QUICK_CHANGES.get(quick.method.name, {})
+
+
+QUICK_CHANGES = {
+    "scale": {"learning_rate": (0.001, 0.01)},
+    "scale-norm": {"learning_rate": (0.001, 0.01)},
+    "dada": {"search_epochs": (20, 2)},
+    "fast-aa": {"search_epochs": (200, 20), "trials": (200, 20), "kept_trials": (10, 1)},
+    "faster-aa": {"search_epochs": (20, 2)},
+}
+
+
+def test_factors_multiply_what_a_suite_says_and_keep_whole_numbers_whole() -> None:
+    level = Level(title="half", factors={"fast-aa": {"trials": 0.5, "folds": 0.01, "search_epochs": 0.5}})
+    assert level.shortened("fast-aa", {"trials": 31}) == {"trials": 16, "folds": 1}
+    assert level.shortened("fast-aa", {"search_epochs": 5}) == {"search_epochs": 2, "trials": 100, "folds": 1}
+    assert level.shortened("none", {}) == {}
+
+
+def test_smoke_is_a_moment_for_every_learner_of_the_paper() -> None:
+    for name in PAPER_SUITES:
+        specs = specs_of(name, LevelName.SMOKE)
+        assert {(spec.dataset.name, spec.method.name) for spec in specs} == {
+            (spec.dataset.name, spec.method.name) for spec in specs_of(name)
+        }
+        for spec in specs:
+            assert spec.seed == 0
+            assert (spec.budget.epochs, spec.network.name) == (1, "tiny")
+            assert spec.dataset.settings["train_images"] == 1000
+            assert spec.protocol.test_time_draws == (1,)
+            if methods().get(spec.method.name).searches:
+                assert spec.method.all_settings["search_network"] == "tiny"
+                assert spec.method.all_settings["search_epochs"] in (1, 2)
+
+
+def test_smoke_leaves_data_sets_alone_that_have_no_option_for_fewer_images() -> None:
+    assert budgets().levels[LevelName.SMOKE].options("mnist5k", {}) == {}
+
+
+@pytest.mark.parametrize(("own", "left"), [(None, 1000), (200, 200), (5000, 1000)])
+def test_smoke_leaves_no_more_images_than_a_suite_does(own: int | None, left: int) -> None:
+    assert budgets().levels[LevelName.SMOKE].options("cifar10", {"train_images": own}) == {"train_images": left}
+
+
+def test_the_whole_comparison_holds_every_run_of_its_parts_once_seed_by_seed() -> None:
+    whole = specs_of("paper")
+    parts = [spec.identity for name in PAPER_SUITES for spec in specs_of(name)]
+    assert len({spec.identity for spec in whole}) == len(whole)
+    assert {spec.identity for spec in whole} == set(parts)
+    shared = [identity for identity, count in Counter(parts).items() if count > 1]
+    assert len(shared) == 2 * 5, "scale and none on CIFAR-10, with five seeds each"
+    assert [spec.seed for spec in whole] == sorted(spec.seed for spec in whole)
+    assert {spec.seed for spec in whole} == {0, 1, 2, 3, 4}
+
+
+def test_a_level_goes_through_to_the_suites_that_are_included() -> None:
+    quick = {spec.identity for spec in specs_of("paper", LevelName.QUICK)}
+    assert quick == {spec.identity for name in PAPER_SUITES for spec in specs_of(name, LevelName.QUICK)}
+
+
+def test_the_paper_s_settings_of_scale() -> None:
+    weights = {(spec.dataset.name, spec.method.all_settings["regularisation"]) for spec in scale_runs()}
+    assert weights == {("mnist", 0.006), ("rotmnist", 0.006), ("cifar10", 0.01), ("cifar100", 0.02), ("svhn", 0.02)}
+    for spec in scale_runs():
+        share = spec.method.all_settings["joint_share"]
+        assert isinstance(share, float)
+        assert round(share * spec.budget.epochs) == 200
+
+
+def scale_runs() -> list[RunSpec]:
+    return [spec for spec in specs_of("paper") if spec.method.name == "scale"]
+
+
+def test_a_level_and_a_budget_of_its_own_are_the_same_run() -> None:
+    budget = budgets().paper("cifar10", "wrn-28-10").model_dump(mode="json", exclude={"acceleration"})
+    table = "[comparisons.budget]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in budget.items())
+    own = parse_suite(SUITE.replace('level = "paper"', table), "a test").specs()
+    levelled = parse_suite(SUITE, "a test").specs()
+    assert [spec.identity for spec in own] == [spec.identity for spec in levelled]
+
+
+def test_copies_for_the_baselines_can_be_given_beside_a_level() -> None:
+    suite = parse_suite(SUITE + "baseline_copies = 4\n", "a test")
+    assert {spec.budget.baseline_copies for spec in suite.specs()} == {4}
+    assert {spec.budget.baseline_copies for spec in suite.at_level(LevelName.QUICK).specs()} == {4}
+
+
+def test_what_is_equal_can_be_said_beside_a_level() -> None:
+    suite = parse_suite(SUITE + 'equal = "passes"\ncopies_in_batch = true\n', "a test")
+    assert {(spec.budget.equal, spec.budget.copies_in_batch) for spec in suite.specs()} == {("passes", True)}
+
+
+def test_the_paper_with_equal_passes_differs_in_what_is_equal_alone() -> None:
+    equal = {"equal": "passes", "copies_in_batch": True}
+    papers = [spec for name in ("rotmnist", "cifar10", "cifar100", "svhn") for spec in specs_of(f"paper-{name}")]
+    expected = {paper.model_copy(update={"budget": paper.budget.model_copy(update=equal)}).identity for paper in papers}
+    assert {spec.identity for spec in specs_of("paper-equal-passes")} == expected
+
+
+def test_a_suite_s_own_settings_are_scaled_too() -> None:
+    (_, scale) = parse_suite(SUITE, "a test").at_level(LevelName.QUICK).specs()
+    assert scale.method.settings["learning_rate"] == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('level = "paper"', "", ['needs either a table [comparisons.budget] or `level = "paper"`']),
+        ('level = "paper"', 'level = "paper"\nbudget = { epochs = 1 }', ["and not both"]),
+        ('level = "paper"', 'level = "papr"', ["comparisons[1].level", "'paper', 'quick' or 'smoke'", "given: 'papr'"]),
+        ('level = "paper"', "baseline_copies = 2\nbudget = { epochs = 1 }", ["belongs into [comparisons.budget]"]),
+        ('level = "paper"', 'level = "paper"\nbaseline_copies = 0', ["baseline_copies", "greater than or equal to 1"]),
+        ("wrn-28-10", "smallnet", ["no budget of the paper for the data set 'cifar10' with the network 'smallnet'"]),
+        ("cifar10", "mnist5k", ["'mnist5k'", "cifar10, cifar100 with wrn-28-10", "`augbench list budgets`"]),
+        ("seeds = [0]", 'includes = ["demo"]', ["needs `seeds`"]),
+        ("seeds = [0]", 'seeds = [0]\nincludes = ["papr"]', ["no suite 'papr'", "Did you mean 'paper'?"]),
+        ("seeds = [0]", 'seeds = [0]\nincludes = ["paper"]', ["'paper' includes suites itself"]),
+    ],
+)
+def test_mistakes_with_levels_are_explained(old: str, new: str, words: list[str]) -> None:
+    assert old in SUITE
+    with pytest.raises(UserError) as error:
+        parse_suite(SUITE.replace(old, new), "mine.toml").specs()
+    assert "\n" not in str(error.value)
+    missing = [word for word in words if word not in str(error.value)]
+    assert not missing, str(error.value)
+
+
+def test_a_suite_with_nothing_to_run_is_explained() -> None:
+    with pytest.raises(UserError, match=r"needs \[\[comparisons\]\] or the names of built-in suites"):
+        parse_suite('name = "a"\ntitle = "a"\nseeds = [0]', "mine.toml")
+
+
+@pytest.mark.parametrize("line", ["seeds = [0]", "[protocol]\ntest_time_draws = [2]"])
+def test_what_would_not_reach_the_suites_that_are_included_is_explained(line: str) -> None:
+    with pytest.raises(UserError, match=r"the suites in `includes` keep theirs"):
+        parse_suite(f'name = "a"\ntitle = "a"\nincludes = ["paper-svhn"]\n{line}', "mine.toml")
+
+
+@pytest.mark.parametrize("name", ["demo", "own"])
+def test_a_suite_with_a_budget_of_its_own_has_no_levels(name: str, tmp_path: Path) -> None:
+    suite: Suite = load_suite("demo")
+    if name == "own":
+        path = tmp_path / "own.toml"
+        path.write_text('name = "own"\ntitle = "own"\nincludes = ["demo"]')
+        suite = load_suite(str(path))
+    assert suite.at_level(None).specs() == suite.specs() == load_suite("demo").specs()
+    with pytest.raises(UserError, match="'demo' has a budget of its own, so there is no quick one"):
+        suite.at_level(LevelName.QUICK)
+
+
+def test_levels_refuse_what_they_do_not_know() -> None:
+    with pytest.raises(ValidationError, match="share"):
+        Level.model_validate({"title": "a", "share": 0.1})

@@ -1,0 +1,163 @@
+"""Published numbers: the file that comes with the project, and files of one's own."""
+
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from augbench.bench.common.errors import UserError
+from augbench.bench.experiment.catalogues import datasets, methods, networks
+from augbench.results.published import COLUMNS, OF_THE_SETUP, load_published
+
+LINE = {
+    "source": "us",
+    "table": "Table 2",
+    "dataset": "mnist5k",
+    "network": "tiny",
+    "method": "scale",
+    "variant": "",
+    "draws": "0",
+    "metric": "accuracy",
+    "value": "0.97",
+    "sd": "0.001",
+    "sd_over": "seeds",
+    "n": "10",
+    "epochs": "",
+    "batch_size": "",
+    "copies": "",
+    "setup": "",
+    "note": "",
+}
+
+
+def write(path: Path, *lines: dict[str, str], columns: Sequence[str] = COLUMNS) -> Path:
+    """Write lines that differ from LINE as given."""
+    pd.DataFrame([LINE | line for line in lines], columns=list(columns)).to_csv(path, index=False)
+    return path
+
+
+def value(published: pd.DataFrame, **wanted: object) -> list[float]:
+    """Values of all lines with these entries."""
+    found = published
+    for column, entry in wanted.items():
+        found = found[found[column].isna() if entry is None else found[column] == entry]
+    return [float(number) for number in found["value"]]
+
+
+def test_numbers_of_the_paper_are_as_in_its_tables() -> None:
+    published = load_published()
+    assert tuple(published.columns) == COLUMNS
+    in_paper = {"source": "SCALE paper", "dataset": "cifar100", "metric": "accuracy"}
+    assert value(published, **in_paper, method="dada", draws=4) == [0.798]
+    assert value(published, **in_paper, method="none", draws=0) == [0.731]
+    assert value(published, **in_paper, method="trivialaugment", draws=8) == [0.836]
+    assert value(published, dataset="svhn", method="scale") == [0.974]
+    assert value(published, table="Ablation", method="scale-norm", draws=4) == [0.967]
+    assert value(published, method="fast-aa", metric="extra_gpu_hours", draws=None) == [8, 8]
+    assert value(published, method="sngp", dataset="cifar100", metric="ece") == [0.02]
+    # two tables of the paper hold the same number: several sources for one cell
+    assert value(published, dataset="cifar10", method="scale", draws=8, metric="accuracy") == [0.969, 0.969]
+
+
+def test_whose_standard_deviation_it_is_stands_beside_it() -> None:
+    published = load_published()
+    assert set(published.loc[published["sd"].notna(), "sd_over"]) == {"seeds", "repeats"}
+    assert set(published.loc[published["sd"].isna(), "sd_over"]) == {""}
+    detailed = published[published["table"] == "CIFARAccuracyDetailed"]
+    assert set(detailed["sd_over"]) == {"repeats"}
+    (scale,) = detailed.loc[
+        (detailed["method"] == "scale") & (detailed["dataset"] == "cifar100") & (detailed["draws"] == 4), "sd"
+    ]
+    assert scale == 0.0012
+
+
+def test_names_are_ours() -> None:
+    published = load_published()
+    assert set(published["dataset"]) <= {entry.name for entry in datasets()}
+    assert set(published["network"]) <= {entry.name for entry in networks()}
+    paper = published[published["source"] == "SCALE paper"]
+    assert set(paper["method"]) <= {entry.name for entry in methods()}
+    assert (published.loc[published["metric"].isin(["accuracy", "ece"]), "value"] <= 1).all()
+
+
+def test_files_of_ones_own_come_after_ours(tmp_path: Path) -> None:
+    mine = load_published([write(tmp_path / "mine.csv", {}, {"sd": "", "sd_over": "", "n": "", "draws": ""})])
+    ours = load_published()
+    pd.testing.assert_frame_equal(mine.iloc[: len(ours)], ours)
+    first, second = mine.iloc[-2], mine.iloc[-1]
+    assert (first["value"], first["sd"], first["n"], first["draws"]) == (0.97, 0.001, 10, 0)
+    assert pd.isna(second["sd"]) and pd.isna(second["n"]) and pd.isna(second["draws"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            {"value": "97.0"},
+            r"mine\.csv, line 2: accuracy is a share between 0 and 1, not a percentage, and 97 is none",
+        ),
+        ({"value": "high"}, r"line 2, column value"),
+        ({"value": "nan"}, r"line 2, column value"),
+        ({"value": ""}, r"line 2, column value"),
+        ({"metric": "acuracy"}, r"There is no metric 'acuracy'\. Did you mean 'accuracy'\? Valid choices: accuracy,"),
+        ({"sd_over": ""}, "a standard deviation needs sd_over"),
+        ({"sd_over": "runs"}, "line 2, column sd_over"),
+        ({"sd": "-1"}, "line 2, column sd"),
+        ({"draws": "-1"}, "line 2, column draws"),
+        ({"n": "0"}, "line 2, column n"),
+        ({"epochs": "many"}, "line 2, column epochs"),
+        ({"method": ""}, "line 2, column method"),
+    ],
+)
+def test_a_line_that_makes_no_sense_is_named(tmp_path: Path, line: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_published([write(tmp_path / "mine.csv", line)])
+
+
+def test_a_learned_number_is_a_metric(tmp_path: Path) -> None:
+    path = write(tmp_path / "mine.csv", {"metric": "range/rotation", "value": "3.1"})
+    assert load_published([path])["metric"].iloc[-1] == "range/rotation"
+
+
+def test_other_columns_are_refused(tmp_path: Path) -> None:
+    kept = [name for name in COLUMNS if name not in ("n", "note")]
+    path = write(tmp_path / "mine.csv", {}, columns=[*kept, "comment"])
+    with pytest.raises(UserError, match="without n, note and with 'comment'; published numbers have exactly"):
+        load_published([path])
+
+
+def test_files_without_the_columns_of_the_setup_can_be_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "mine.csv", {}, columns=[name for name in COLUMNS if name not in OF_THE_SETUP])
+    last = load_published([path]).iloc[-1]
+    assert last[["epochs", "batch_size", "copies"]].isna().all()
+    assert (last["value"], last["setup"]) == (0.97, "")
+
+
+def test_a_line_of_another_length_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "mine.csv", {})
+    path.write_text(path.read_text(encoding="utf-8") + "us,Table 3\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"line 3, has more or fewer fields than there are columns"):
+        load_published([path])
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b'source,"table'])
+def test_what_is_no_such_file_is_said(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"mine\.csv"):
+        load_published([path])
+    with pytest.raises(UserError, match=r"missing\.csv cannot be read"):
+        load_published([tmp_path / "missing.csv"])
+
+
+def test_the_file_in_the_readme_can_be_read(tmp_path: Path) -> None:
+    readme = Path(str(files("augbench.results.published"))) / "README.md"
+    (block,) = re.findall(r"^```csv\n(.*?)^```", readme.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.csv").write_text(block, encoding="utf-8")
+    last = load_published([tmp_path / "mine.csv"]).iloc[-1]
+    assert (last["method"], last["value"], last["sd_over"], last["n"]) == ("scale", 0.9712, "seeds", 10)
+    for column in COLUMNS:
+        assert f"`{column}`" in readme.read_text(encoding="utf-8")
