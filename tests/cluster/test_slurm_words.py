@@ -152,7 +152,7 @@ def test_no_number_of_a_banner_is_taken_for_a_job(
     pytest.importorskip("submitit")
     from augbench.bench.launchers.slurm_jobs.sbatch import job_in
 
-    asked = answers(squeue=slurm_queue)
+    asked = answers(squeue=queue)
     assert job_in(answer, "augbench-t1", "") == (job, cluster)
     assert "--name=augbench-t1" in asked[0]
     for unclear, listed in (("Your job 99999", ""), ("", "7|augbench-t1\n8|augbench-t1\n")):
