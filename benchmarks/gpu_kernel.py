@@ -152,12 +152,12 @@ def _add_shares(work: Work, case: Case, found: Mapping[str, list[float]]) -> Non
     bandwidth = work.earlier.get("machine", {}).get(BANDWIDTH)
     if bandwidth is None:
         return
-    for passes, share in shares(found, case, bandwidth).items():
+    for passes, fraction in fractions(found, case, bandwidth).items():
         name = f"share of what memory allows, {passes}, {case}"
         if case.batch == LARGEST_BATCH:
-            work.add_goal(name, share, SHARE_OF_LIMIT)
+            work.add_goal(name, fraction, SHARE_OF_LIMIT)
         else:
-            work.add(name, share)
+            work.add(name, fraction)
 
 
 def ways_of_resampling(device: torch.device) -> Mapping[str, Way]:
@@ -290,7 +290,7 @@ def graphed(function: Contestant) -> Contestant:
     return graph.replay
 
 
-def shares(found: Mapping[str, list[float]], case: Case, bandwidth: float) -> dict[str, float]:
+def fractions(found: Mapping[str, list[float]], case: Case, bandwidth: float) -> dict[str, float]:
     """Divide the least time that memory allows by the time of each pass."""
     forward, both = (spread(found[f"{name}, graph"]).median for name in ("forward", "forward, backward"))
     limit = case.bytes / bandwidth

@@ -150,8 +150,8 @@ def measure_augmentation(work: Work) -> None:
     seconds = _in_turn(work, contestants)
     work.add("seconds", seconds)
     work.add("scale / none", vars(paired_ratio(seconds["scale"], seconds["none"])))
-    share = paired_ratio(seconds["augment"], seconds["scale"])
-    work.add_goal(f"augmentation, share of a step on {copies} copies of {batch} images", share.median, LARGEST_SHARE)
+    fraction = paired_ratio(seconds["augment"], seconds["scale"])
+    work.add_goal(f"augmentation, share of a step on {copies} copies of {batch} images", fraction.median, LARGEST_SHARE)
     if work.device.type == "cuda":
         work.add("seconds that the device works for augment", device_seconds(augment))
 

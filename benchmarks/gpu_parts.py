@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
 from benchmarks.rows import Goal
 
 SHORTEST = 2.0  # seconds: with less, a part is not begun
@@ -105,8 +105,8 @@ def attempt(measurement: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return what was measured, or in words why it could not be, so that whatever comes next is measured still."""
     try:
         return measurement()
-    except FOREIGN_ERRORS as error:  # it becomes a record
-        return {"failed": in_words(error)}
+    except USER_CODE_ERRORS as error:  # it becomes a record
+        return {"failed": format_exception(error)}
 
 
 def measure_parts(
@@ -199,6 +199,6 @@ def _in_own_process(part: Part, work: Work, sender: Connection) -> None:
     trouble = ""
     try:
         part.measure(work)
-    except FOREIGN_ERRORS:  # it becomes a record, and the next part may do better
+    except USER_CODE_ERRORS:  # it becomes a record, and the next part may do better
         trouble = traceback.format_exc()
     sender.send((_ENDED, trouble))

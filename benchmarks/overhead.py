@@ -17,8 +17,8 @@ from typing import Any
 
 from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.output_folder import run_folders
-from augbench.bench.runs.placement import Placement
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
@@ -67,10 +67,10 @@ def _row(case: str, contestant: str, seconds: list[float], goal: Goal | None = N
 
 def _runs(place: Path, settings: Settings, rounds: int) -> list[float]:
     """Execute runs one after the other; the first one, which loads what comes later, is not counted."""
-    placement = Placement(str(settings.device), workers=1, threads=settings.threads, data=place)
+    execution = ExecutionSettings(str(settings.device), workers=1, threads=settings.threads, data=place)
     methods = [method for _ in range(rounds) for method in ("none", "scale")]
     specs = [_spec(method, seed) for seed, method in enumerate(["none", *methods])]
-    seconds = [overhead_of_a_run(spec, place, placement) for spec in specs]
+    seconds = [overhead_of_a_run(spec, place, execution) for spec in specs]
     return seconds[1:]
 
 
@@ -85,7 +85,7 @@ def _spec(method: str, seed: int) -> RunSpec:
     )
 
 
-def overhead_of_a_run(spec: RunSpec, place: Path, placement: Placement) -> float:
+def overhead_of_a_run(spec: RunSpec, place: Path, settings: ExecutionSettings) -> float:
     """Execute a run and return its wall-clock seconds beside those on its clocks.
 
     Raises:
@@ -94,7 +94,7 @@ def overhead_of_a_run(spec: RunSpec, place: Path, placement: Placement) -> float
     start = time.perf_counter()
     folder = RunFolder(place / "runs" / spec.folder_name)
     folder.write_spec(spec)
-    state = execute(folder, placement, StopSignal())
+    state = execute(folder, settings, StopSignal())
     wall = time.perf_counter() - start
     if state is not RunState.DONE:
         raise RuntimeError(f"the run ended as {state}: {folder.read_status()}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.data.downloads import Published
+from augbench.bench.data.downloads import RemoteFile
 from augbench.bench.data.source_files import SourceFile
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def cifar_sources(kind: "type[CIFAR10]", size: int) -> tuple[SourceFile, ...]:
         size: Size of the archive in bytes.
     """
     urls = (kind.url, *(mirror + kind.filename for mirror in MORE_MIRRORS))
-    archive = Published(kind.filename, kind.tgz_md5, size, urls)
+    archive = RemoteFile(kind.filename, kind.tgz_md5, size, urls)
     return tuple(
         SourceFile(f"{kind.base_folder}/{name}", md5, archive) for name, md5 in (*kind.train_list, *kind.test_list)
     )

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.data.downloads import Published
+from augbench.bench.data.downloads import RemoteFile
 from augbench.bench.data.prepared import Arrays
 from augbench.bench.data.source_files import SourceFile
 
@@ -31,7 +31,7 @@ def idx_sources(
         mirrors: Addresses that end in a slash.
     """
     published = {
-        name: Published(
+        name: RemoteFile(
             f"{folder}/{name}.gz",
             packed_md5[f"{name}.gz"],
             sizes[f"{name}.gz"],

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field, ValidationInfo, field_validator
 
 from augbench.bench.augmentation.affine_space import Draw, Space, shared_space, shrink, transform_and_shrink
-from augbench.bench.augmentation.transform_distribution import PlantedLaw
+from augbench.bench.augmentation.transform_distribution import PlantedDistribution
 from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
 from augbench.bench.data.dataset_checks import load_checked
@@ -21,7 +21,7 @@ from augbench.bench.registry.registry import register
 PLANTING_SEED = 20250321
 
 
-class PlantedOptions(PlantedLaw, DatasetOptions):
+class PlantedOptions(PlantedDistribution, DatasetOptions):
     """Options of a planted data set: the data set beneath and the law.
 
     Attributes:
@@ -61,9 +61,9 @@ class PlantedOptions(PlantedLaw, DatasetOptions):
             raise ValueError(str(error).rstrip(".")) from None
 
     @property
-    def law(self) -> PlantedLaw:
+    def law(self) -> PlantedDistribution:
         """What is planted."""
-        return PlantedLaw.model_validate(self.model_dump(include=set(PlantedLaw.model_fields)))
+        return PlantedDistribution.model_validate(self.model_dump(include=set(PlantedDistribution.model_fields)))
 
     @property
     def base_component(self) -> Component:
@@ -127,13 +127,13 @@ def _planted(options: DatasetOptions) -> PlantedOptions:
     return PlantedOptions.model_validate(options.model_dump())
 
 
-def _plant(split: Split, law: PlantedLaw, random: np.random.RandomState, factor: int) -> Split:
+def _plant(split: Split, law: PlantedDistribution, random: np.random.RandomState, factor: int) -> Split:
     space = shared_space(split.images.shape[-1])
     inverse = space.inverse_matrices(draw(len(split), law, space, random)).float()
     return Split(transform_and_shrink(split.images, inverse, space.image_size // factor), split.labels)
 
 
-def draw(count: int, law: PlantedLaw, space: Space, random: np.random.RandomState) -> Draw:
+def draw(count: int, law: PlantedDistribution, space: Space, random: np.random.RandomState) -> Draw:
     """Draw from a planted law; images get the same random numbers whatever the law, so laws can be compared in pairs.
 
     Args:
@@ -142,7 +142,7 @@ def draw(count: int, law: PlantedLaw, space: Space, random: np.random.RandomStat
         space: The shared space.
         random: Source of randomness.
     """
-    active = random.uniform(size=(count, len(law.shares))) < law.shares
+    active = random.uniform(size=(count, len(law.fractions))) < law.fractions
     magnitudes = random.uniform(-1, 1, size=(count, len(law.ranges))) * law.ranges
     always = torch.ones(count, dtype=torch.bool)
     return Draw(

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.data.downloads import Published
+from augbench.bench.data.downloads import RemoteFile
 from augbench.bench.data.prepared import Arrays
 from augbench.bench.data.source_files import SourceFile
 from augbench.bench.registry.registry import register
 from augbench.datasets.digits import PreparedDigits
 
-ARCHIVE = Published(
+ARCHIVE = RemoteFile(
     "mnist_rotation_new.zip",
     "0f9a947ff3d30e95cd685462cbf3b847",
     None,

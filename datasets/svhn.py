@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.data.downloads import Published
+from augbench.bench.data.downloads import RemoteFile
 from augbench.bench.data.prepared import Arrays, PreparedSource
 from augbench.bench.data.source_files import SourceFile
 from augbench.bench.registry.registry import register
@@ -35,7 +35,7 @@ class Svhn(PreparedSource):
         from torchvision.datasets import SVHN  # here, since it takes seconds and is seldom needed
 
         published = [
-            Published(name, md5, SIZES[part], (url,))
+            RemoteFile(name, md5, SIZES[part], (url,))
             for part in cls.parts()
             for url, name, md5 in [SVHN.split_list[part]]
         ]

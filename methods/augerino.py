@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import resample, to_unit_interval
-from augbench.bench.contract.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method, Policy, RunContext, repeat
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
 
@@ -65,12 +65,12 @@ class LearnedWidths(Method[W]):
     widths up is left to the subclasses.
     """
 
-    def __init__(self, hyperparameters: W, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        width = torch.full((len(GENERATORS),), hyperparameters.initial_width, device=setting.device)
+    def __init__(self, hyperparameters: W, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        width = torch.full((len(GENERATORS),), hyperparameters.initial_width, device=context.device)
         width[GENERATORS.index("rotation")] = hyperparameters.initial_rotation_width
         self.raw_width = inverse_softplus(width).requires_grad_()
-        self.generators = _generators(hyperparameters.translation_scale, setting.device)
+        self.generators = _generators(hyperparameters.translation_scale, context.device)
         self.learnable = {"raw_width": self.raw_width}
         self.optimizers = {"widths": torch.optim.Adam([self.raw_width], lr=hyperparameters.learning_rate)}
 
@@ -79,9 +79,9 @@ class LearnedWidths(Method[W]):
         """Full widths of the uniform laws; (6,)."""
         return F.softplus(self.raw_width)
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Make the augmented copies, differentiable in the widths."""
-        return Copies(self._transform(repeat(images, self.copies), generator))
+        return AugmentedBatch(self._transform(repeat(images, self.copies), generator))
 
     def _transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
         return resample(to_unit_interval(images), self._draw_matrices(len(images), generator))
@@ -93,7 +93,7 @@ class LearnedWidths(Method[W]):
         sums = torch.einsum("ng,gij->nij", coefficients, self.generators)
         return exponential(sums)[:, :2]
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Step the widths."""
         self.optimizers["widths"].step()
         self.optimizers["widths"].zero_grad()

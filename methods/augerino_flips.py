@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, resample, to_unit_interval
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.bench.registry.registry import register
 from augbench.methods.augerino import Augerino, AugerinoHyperparameters
 
@@ -27,24 +27,24 @@ class AugerinoWithFlips(Augerino):
         "Test-time augmentation draws the crop and the flip as well, as in training; the paper's rows do not tell.",
     )
 
-    def __init__(self, hyperparameters: AugerinoHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        names = [block.name for block in setting.space.blocks]
-        self.always = torch.tensor([float(name in ("flip", "crop")) for name in names], device=setting.device)
-        self.unused_ranges = setting.space.maxima(setting.device)
+    def __init__(self, hyperparameters: AugerinoHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        names = [block.name for block in context.space.blocks]
+        self.always = torch.tensor([float(name in ("flip", "crop")) for name in names], device=context.device)
+        self.unused_ranges = context.space.maxima(context.device)
 
     def _draw_crop_and_flip(self, count: int, generator: torch.Generator) -> Draw:
-        return self.setting.space.sample(count, self.always, self.unused_ranges, generator)
+        return self.context.space.sample(count, self.always, self.unused_ranges, generator)
 
     def _transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        space = self.setting.space
+        space = self.context.space
         draw = self._draw_crop_and_flip(len(images), generator)
         inverse = space.inverse_matrices(draw) @ self._draw_matrices(len(images), generator)  # f⁻¹·a⁻¹
         return resample(to_unit_interval(space.crop(images, draw)), inverse)
 
     def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
         """Draw from the law of the whole composition a∘f∘c."""
-        before = self.setting.space.matrices(self._draw_crop_and_flip(count, generator))  # f∘c
+        before = self.context.space.matrices(self._draw_crop_and_flip(count, generator))  # f∘c
         last = super().sample_transforms(count, generator)
         linear = last[:, :, :2] @ before
         return torch.cat((linear[:, :, :2], linear[:, :, 2:] + last[:, :, 2:]), dim=2)

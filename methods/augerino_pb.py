@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Space
-from augbench.bench.contract.method import Copies, Setting
+from augbench.bench.contract.method import AugmentedBatch, RunContext
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
 from augbench.methods.augerino import (
@@ -44,9 +44,9 @@ class AugerinoPacBayes(LearnedWidths[AugerinoPacBayesHyperparameters]):
     )
     hyperparameters_type = AugerinoPacBayesHyperparameters
 
-    def __init__(self, hyperparameters: AugerinoPacBayesHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.maxima = _maxima(setting.space, hyperparameters.translation_scale).to(setting.device)
+    def __init__(self, hyperparameters: AugerinoPacBayesHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.maxima = _maxima(context.space, hyperparameters.translation_scale).to(context.device)
         self.largest_raw_width = inverse_softplus(2 * self.maxima)
         self._project()
 
@@ -55,7 +55,7 @@ class AugerinoPacBayes(LearnedWidths[AugerinoPacBayesHyperparameters]):
         divergence = (self.maxima / (self.width / 2)).log().sum()
         return self.hyperparameters.regularisation * divergence
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Step the widths and project them."""
         super().after_backward(losses, copies)
         self._project()

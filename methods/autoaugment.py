@@ -4,7 +4,7 @@ import torch
 from pydantic import Field
 
 from augbench.bench.augmentation.image_operations import OPERATIONS
-from augbench.bench.contract.method import Hyperparameters, Setting
+from augbench.bench.contract.method import Hyperparameters, RunContext
 from augbench.bench.registry.registry import register
 from augbench.methods.autoaugment_policies import POLICIES, PolicyName
 from augbench.methods.wide_policy import (
@@ -43,13 +43,13 @@ class AutoAugment(WidePolicy[AutoAugmentHyperparameters]):
     )
     hyperparameters_type = AutoAugmentHyperparameters
 
-    def __init__(self, hyperparameters: AutoAugmentHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        policy, device = POLICIES[hyperparameters.policy], setting.device
-        self.strengths = AUTOAUGMENT_RANGES.strengths(LEVELS, setting.space.image_size, device)
+    def __init__(self, hyperparameters: AutoAugmentHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        policy, device = POLICIES[hyperparameters.policy], context.device
+        self.strengths = AUTOAUGMENT_RANGES.strengths(LEVELS, context.space.image_size, device)
         indices = [[OPERATIONS.index(name) for name, _, _ in sub_policy] for sub_policy in policy]
         self.operations = torch.tensor(indices, device=device)
-        self.probabilities = torch.tensor([[share for _, share, _ in pair] for pair in policy], device=device)
+        self.probabilities = torch.tensor([[fraction for _, fraction, _ in pair] for pair in policy], device=device)
         self.levels = torch.tensor([[level or 0 for _, _, level in pair] for pair in policy], device=device)
 
     def draw(self, count: int, generator: torch.Generator) -> list[Application]:

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw
-from augbench.bench.contract.method import Setting, SharedSpaceMethod
+from augbench.bench.contract.method import RunContext, SharedSpaceMethod
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.registry.registry import register
 from augbench.methods.dada_policy import all_pairs
@@ -59,10 +59,10 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
         "search_batch_size": 16,
     }
 
-    def __init__(self, hyperparameters: DadaHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.policies = all_pairs(setting.space, setting.device)
-        self.kept = torch.arange(min(hyperparameters.kept, len(self.policies.logits)), device=setting.device)
+    def __init__(self, hyperparameters: DadaHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.policies = all_pairs(context.space, context.device)
+        self.kept = torch.arange(min(hyperparameters.kept, len(self.policies.logits)), device=context.device)
         self.learnable = {
             "logits": self.policies.logits,
             "probabilities": self.policies.probabilities,
@@ -91,7 +91,7 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
         probabilities = self.policies.probabilities[self.kept].tolist()
         magnitudes = self.policies.magnitudes[self.kept].tolist()
         numbers: dict[str, float] = {}
-        for index, block in enumerate(self.setting.space.blocks):
+        for index, block in enumerate(self.context.space.blocks):
             places = [(row, column) for row, pair in enumerate(blocks) for column in (0, 1) if pair[column] == index]
             used = sum(probabilities[row][column] for row, column in places)
             numbers[f"probability/{block.name}"] = used / len(blocks)

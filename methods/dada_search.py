@@ -130,15 +130,17 @@ def unroll(
     """
     images, labels = train
     weights = _leaves(weights)
-    shares = torch.full((len(labels),), 1 / len(labels), device=images.device, dtype=images.dtype).requires_grad_()
+    fractions = torch.full((len(labels),), 1 / len(labels), device=images.device, dtype=images.dtype).requires_grad_()
     losses = F.cross_entropy(functional_call(network, weights, (images,)), labels, reduction="none")
-    gradients = torch.autograd.grad(shares @ losses, list(weights.values()), create_graph=True, materialize_grads=True)
+    gradients = torch.autograd.grad(
+        fractions @ losses, list(weights.values()), create_graph=True, materialize_grads=True
+    )
     constants = _leaves(dict(zip(weights, gradients, strict=True)))
     updated, velocity = step.take(_constants(weights), velocity, constants)
     outer = F.cross_entropy(functional_call(network, updated, (validation[0],)), validation[1])
     directions = torch.autograd.grad(outer, list(constants.values()), materialize_grads=True)
     inner = torch.stack([(gradient * a).sum() for gradient, a in zip(gradients, directions, strict=True)]).sum()
-    image_effects, magnitude_gradient = torch.autograd.grad(inner / step.rate, (shares, magnitudes))
+    image_effects, magnitude_gradient = torch.autograd.grad(inner / step.rate, (fractions, magnitudes))
     return Unrolled(_constants(updated), _constants(velocity), image_effects, magnitude_gradient)
 
 

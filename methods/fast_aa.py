@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.image_operations import OPERATIONS
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.registry.registry import register
 from augbench.methods.fast_aa_search import DensityMatching, DensityMatchingHyperparameters
@@ -70,18 +70,18 @@ class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
         "kept_trials": 2,
     }
 
-    def __init__(self, hyperparameters: FastAutoAugmentHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.mapping = symmetric_mapping(setting.device)
+    def __init__(self, hyperparameters: FastAutoAugmentHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.mapping = symmetric_mapping(context.device)
         given = hyperparameters.policy
         size = len(given) if given else hyperparameters.most_sub_policies
         # one sub-policy that does nothing, until a policy is there
         self.policy = SubPolicies(
-            operations=torch.full((size, STAGES), IDENTITY, device=setting.device),
-            probabilities=torch.zeros(size, STAGES, device=setting.device),
-            levels=torch.zeros(size, STAGES, device=setting.device),
+            operations=torch.full((size, STAGES), IDENTITY, device=context.device),
+            probabilities=torch.zeros(size, STAGES, device=context.device),
+            levels=torch.zeros(size, STAGES, device=context.device),
         )
-        self.count = torch.ones((), dtype=torch.long, device=setting.device)
+        self.count = torch.ones((), dtype=torch.long, device=context.device)
         self.learnable = {
             "operations": self.policy.operations,
             "probabilities": self.policy.probabilities,
@@ -89,7 +89,7 @@ class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
             "count": self.count,
         }
         if given:
-            self.use(from_content(given, setting.device))
+            self.use(from_content(given, context.device))
 
     def use(self, found: SubPolicies) -> None:
         """Take sub-policies as the policy; there may be fewer than there is room for."""
@@ -101,7 +101,7 @@ class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
         """Search by density matching, unless the policy was given."""
         if self.hyperparameters.policy is None:
             search = DensityMatching(
-                self.hyperparameters, problem, self.setting.image_space, self.mapping, self.setting.epochs
+                self.hyperparameters, problem, self.context.image_space, self.mapping, self.context.epochs
             )
             self.use(search.search())
 

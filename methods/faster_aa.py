@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.image_operations import OPERATIONS, ImageSpace
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.registry.registry import register
 from augbench.methods.faster_aa_search import AdversarialSearch, AdversarialSearchHyperparameters, MixturePolicy
@@ -61,13 +61,13 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
         "search_network": "tiny",
     }
 
-    def __init__(self, hyperparameters: AdversarialSearchHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.mapping = one_sided_mapping(setting.device)
-        self.operations = torch.tensor(SEARCHED, device=setting.device)
+    def __init__(self, hyperparameters: AdversarialSearchHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.mapping = one_sided_mapping(context.device)
+        self.operations = torch.tensor(SEARCHED, device=context.device)
         shape = (3, hyperparameters.sub_policies, STAGES, len(SEARCHED))
         # no operation is applied until the search is over
-        self.policy = MixturePolicy(*torch.zeros(shape, device=setting.device).unbind())
+        self.policy = MixturePolicy(*torch.zeros(shape, device=context.device).unbind())
         self.learnable = {
             "weights": self.policy.weights,
             "probabilities": self.policy.probabilities,
@@ -77,11 +77,11 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
     @cached_property
     def image_space(self) -> ImageSpace:
         """The wide space, resampled bilinearly, which gives gradients in the search."""
-        return ImageSpace(self.setting.space.image_size, "bilinear")
+        return ImageSpace(self.context.space.image_size, "bilinear")
 
     def search(self, problem: SearchProblem) -> None:
         """Learn the policy against a critic."""
-        search = AdversarialSearch(self.hyperparameters, problem, self.image_space, self.mapping, self.setting)
+        search = AdversarialSearch(self.hyperparameters, problem, self.image_space, self.mapping, self.context)
         for tensor, found in zip(self.policy.tensors(), search.search().tensors(), strict=True):
             tensor.copy_(found.detach())
 

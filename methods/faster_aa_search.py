@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
 from augbench.bench.augmentation.image_operations import OPERATIONS, ImageSpace
-from augbench.bench.contract.method import Hyperparameters, Setting
+from augbench.bench.contract.method import Hyperparameters, RunContext
 from augbench.bench.contract.search import SearchProblem, shuffled_batches
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.data.dataset import Split
@@ -110,14 +110,14 @@ class AdversarialSearch:
         problem: Images, networks and randomness.
         space: Where the operations act.
         mapping: What a level means.
-        setting: Classes and device.
+        context: Classes and device.
     """
 
     hyperparameters: AdversarialSearchHyperparameters
     problem: SearchProblem
     space: ImageSpace
     mapping: LevelMapping
-    setting: Setting
+    context: RunContext
 
     def search(self) -> MixturePolicy:
         """Learn a policy: one step of the critic and one of the policy for each batch."""
@@ -125,8 +125,8 @@ class AdversarialSearch:
         images = self.problem.reduced(settings.search_images)
         size = min(settings.search_batch_size, len(images))
         policy = start_policy(settings.sub_policies, generator)
-        critic = Critic(self.problem.build_network(settings.search_network, FEATURES), self.setting.classes)
-        critic.to(self.setting.device).train()
+        critic = Critic(self.problem.build_network(settings.search_network, FEATURES), self.context.classes)
+        critic.to(self.context.device).train()
         rate = settings.search_learning_rate
         policy_optimizer = torch.optim.Adam(policy.tensors(), lr=rate, betas=BETAS)
         critic_optimizer = torch.optim.Adam(critic.parameters(), lr=rate, betas=BETAS)
@@ -163,14 +163,14 @@ class AdversarialSearch:
         generator, chunks = self.problem.generator, self.hyperparameters.chunks
         chosen = torch.randint(len(policy.weights), (chunks,), device=generator.device, generator=generator)
         drawn = policy.subset(chosen.repeat_interleave(-(-len(images) // chunks))[: len(images)])
-        shares = drawn.choice(self.hyperparameters.weight_temperature)
+        fractions = drawn.choice(self.hyperparameters.weight_temperature)
         images = to_unit_interval(images)
         for stage in range(STAGES):
             coins = relaxed_coins(
                 drawn.probabilities[:, stage], self.hyperparameters.probability_temperature, generator
             )
             outputs = operation_outputs(images, drawn.levels[:, stage], self.space, self.mapping, generator)
-            images = mixture(images, outputs, shares[:, stage], coins)
+            images = mixture(images, outputs, fractions[:, stage], coins)
         return images
 
 
@@ -289,15 +289,15 @@ def _listed(names: tuple[str, ...], device: torch.device) -> Tensor:
     return torch.tensor(listed, device=device)[:, None, None, None]
 
 
-def mixture(images: Tensor, outputs: Tensor, shares: Tensor, coins: Tensor) -> Tensor:
+def mixture(images: Tensor, outputs: Tensor, fractions: Tensor, coins: Tensor) -> Tensor:
     """Mix what the operations of a stage return: Σ share·(coin·output + (1 − coin)·image).
 
     Args:
         images: (N, C, H, W).
         outputs: (N, O, C, H, W).
-        shares: Positive, with the sum 1 for each image; (N, O).
+        fractions: Positive, with the sum 1 for each image; (N, O).
         coins: In [0, 1]; (N, O).
     """
-    applied = shares * coins
+    applied = fractions * coins
     kept = 1 - applied.sum(1)
     return torch.einsum("no,nochw->nchw", applied, outputs) + kept[:, None, None, None] * images

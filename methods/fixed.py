@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, to_unit_interval
-from augbench.bench.contract.method import Copies, Hyperparameters, Policy, Setting, SharedSpaceMethod
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Policy, RunContext, SharedSpaceMethod
 from augbench.bench.registry.registry import register
 
 
@@ -15,22 +15,22 @@ class FixedAugmentation(SharedSpaceMethod[Hyperparameters]):
     title = "random crop and horizontal flip"
     paper = "standard practice; the shared space's crop and flip blocks, each always in the composition"
 
-    def __init__(self, hyperparameters: Hyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        names = [block.name for block in setting.space.blocks]
-        self.unused_ranges = setting.space.maxima(setting.device)
-        self.probabilities = torch.tensor([float(name in ("flip", "crop")) for name in names], device=setting.device)
+    def __init__(self, hyperparameters: Hyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        names = [block.name for block in context.space.blocks]
+        self.unused_ranges = context.space.maxima(context.device)
+        self.probabilities = torch.tensor([float(name in ("flip", "crop")) for name in names], device=context.device)
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Draw crop and flip for each image."""
-        return self.setting.space.sample(count, self.probabilities, self.unused_ranges, generator)
+        return self.context.space.sample(count, self.probabilities, self.unused_ranges, generator)
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Crop and mirror; both only move whole pixels, so nothing is resampled."""
         draw = self.draw(self.copies * len(images), generator)
-        cropped = self.setting.space.crop(images, draw)
+        cropped = self.context.space.crop(images, draw)
         mirrored = torch.where(draw.flip[:, None, None, None], cropped.flip(-1), cropped)
-        return Copies(to_unit_interval(mirrored), draw)
+        return AugmentedBatch(to_unit_interval(mirrored), draw)
 
     def test_policy(self) -> Policy | None:
         """No test-time rows: there is no learned policy, and the paper has none."""

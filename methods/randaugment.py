@@ -4,7 +4,7 @@ import torch
 from pydantic import Field, model_validator
 
 from augbench.bench.augmentation.affine_space import Draw
-from augbench.bench.contract.method import Hyperparameters, Setting, SharedSpaceMethod
+from augbench.bench.contract.method import Hyperparameters, RunContext, SharedSpaceMethod
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
 
@@ -45,13 +45,13 @@ class RandAugment(SharedSpaceMethod[RandAugmentHyperparameters]):
     )
     hyperparameters_type = RandAugmentHyperparameters
 
-    def __init__(self, hyperparameters: RandAugmentHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.strengths = setting.space.maxima(setting.device) * hyperparameters.magnitude / (hyperparameters.bins - 1)
+    def __init__(self, hyperparameters: RandAugmentHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.strengths = context.space.maxima(context.device) * hyperparameters.magnitude / (hyperparameters.bins - 1)
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Draw the blocks and signs for each image."""
-        space, device = self.setting.space, generator.device
+        space, device = self.context.space, generator.device
         blocks = len(space.blocks)
         scores = torch.rand(count, blocks + 1, device=device, generator=generator)
         chosen = scores.topk(self.hyperparameters.operations).indices  # the last choice is the identity

@@ -3,7 +3,7 @@
 import torch
 from pydantic import Field, model_validator
 
-from augbench.bench.contract.method import Hyperparameters, Setting
+from augbench.bench.contract.method import Hyperparameters, RunContext
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
 from augbench.methods.wide_policy import (
@@ -49,9 +49,9 @@ class RandAugmentWide(WidePolicy[RandAugmentWideHyperparameters]):
     )
     hyperparameters_type = RandAugmentWideHyperparameters
 
-    def __init__(self, hyperparameters: RandAugmentWideHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        image_size, device = setting.space.image_size, setting.device
+    def __init__(self, hyperparameters: RandAugmentWideHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        image_size, device = context.space.image_size, context.device
         self.strengths = AUTOAUGMENT_RANGES.strengths(hyperparameters.bins, image_size, device)
 
     def draw(self, count: int, generator: torch.Generator) -> list[Application]:

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw
-from augbench.bench.contract.method import Copies, Hyperparameters, Setting, SharedSpaceMethod
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, RunContext, SharedSpaceMethod
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
 from augbench.methods.scale_estimators import Estimator, probability_gradient
@@ -73,9 +73,9 @@ class LearnedDistribution(SharedSpaceMethod[D]):
     the loss is regularised with is left to the subclasses.
     """
 
-    def __init__(self, hyperparameters: D, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        device, space = setting.device, setting.space
+    def __init__(self, hyperparameters: D, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        device, space = context.device, context.space
         self.maxima, self.supports = space.maxima(device), space.supports(device)
         blocks = len(space.blocks)
         self.probabilities = torch.full((blocks,), 1 / blocks, device=device).requires_grad_()
@@ -91,7 +91,7 @@ class LearnedDistribution(SharedSpaceMethod[D]):
 
     def start_epoch(self, epoch: int) -> None:
         """Anneal the rate and the clamp linearly; both reach 0 when the joint epochs are over."""
-        joint_epochs = max(1, round(self.hyperparameters.joint_share * self.setting.epochs))
+        joint_epochs = max(1, round(self.hyperparameters.joint_share * self.context.epochs))
         remaining = max(0.0, 1 - epoch / joint_epochs)
         self.rate = self.hyperparameters.learning_rate * remaining
         # at 0 and 1 the regulariser's gradient is infinite, so the margin closes only when π stops learning
@@ -101,7 +101,7 @@ class LearnedDistribution(SharedSpaceMethod[D]):
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Draw from the learned distribution Q_θ, differentiable in the ranges while they are learned."""
         ranges = self.ranges if self.rate > 0 else self.ranges.detach()
-        return self.setting.space.sample(count, self.probabilities, ranges, generator)
+        return self.context.space.sample(count, self.probabilities, ranges, generator)
 
     def divergence(self, prior: float) -> Tensor:
         """Reg(π, α) of theorem 3.1, with gradients for both.
@@ -115,7 +115,7 @@ class LearnedDistribution(SharedSpaceMethod[D]):
         return parametric + parameter_free_divergence(rest, self.supports, prior).sum()
 
     @torch.no_grad()
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Take the projected gradient step of algorithm 1 for π and α."""
         if self.rate == 0 or copies.draw is None:
             return
@@ -129,7 +129,7 @@ class LearnedDistribution(SharedSpaceMethod[D]):
 
     def learned(self) -> dict[str, float]:
         """π of every block and α of every continuous one."""
-        blocks = self.setting.space.blocks
+        blocks = self.context.space.blocks
         numbers = {
             f"probability/{block.name}": probability
             for block, probability in zip(blocks, self.probabilities.tolist(), strict=True)

@@ -4,7 +4,7 @@ import torch
 from pydantic import Field
 
 from augbench.bench.augmentation.affine_space import Draw
-from augbench.bench.contract.method import Hyperparameters, Setting, SharedSpaceMethod
+from augbench.bench.contract.method import Hyperparameters, RunContext, SharedSpaceMethod
 from augbench.bench.registry.registry import register
 
 
@@ -27,13 +27,13 @@ class TrivialAugment(SharedSpaceMethod[TrivialAugmentHyperparameters]):
     )
     hyperparameters_type = TrivialAugmentHyperparameters
 
-    def __init__(self, hyperparameters: TrivialAugmentHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.maxima = setting.space.maxima(setting.device)
+    def __init__(self, hyperparameters: TrivialAugmentHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.maxima = context.space.maxima(context.device)
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Draw one block, or none, and its strength for each image."""
-        space, device = self.setting.space, generator.device
+        space, device = self.context.space, generator.device
         blocks = len(space.blocks)
         chosen = torch.randint(blocks + 1, (count,), device=device, generator=generator)
         active = chosen[:, None] == torch.arange(blocks, device=device)  # the last choice is the identity

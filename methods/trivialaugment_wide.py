@@ -3,7 +3,7 @@
 import torch
 from pydantic import Field
 
-from augbench.bench.contract.method import Hyperparameters, Setting
+from augbench.bench.contract.method import Hyperparameters, RunContext
 from augbench.bench.registry.registry import register
 from augbench.methods.wide_policy import DEVIATIONS, RANDOM_OPERATIONS, Application, Ranges, WidePolicy
 
@@ -31,9 +31,9 @@ class TrivialAugmentWide(WidePolicy[TrivialAugmentWideHyperparameters]):
     )
     hyperparameters_type = TrivialAugmentWideHyperparameters
 
-    def __init__(self, hyperparameters: TrivialAugmentWideHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.strengths = WIDE.strengths(hyperparameters.bins, setting.space.image_size, setting.device)
+    def __init__(self, hyperparameters: TrivialAugmentWideHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.strengths = WIDE.strengths(hyperparameters.bins, context.space.image_size, context.device)
 
     def draw(self, count: int, generator: torch.Generator) -> list[Application]:
         """Draw one operation, its level and its side for each image."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
 from augbench.bench.augmentation.image_operations import MAGNITUDES, OPERATIONS, ImageSpace
-from augbench.bench.contract.method import Copies, H, Method, Policy, repeat
+from augbench.bench.contract.method import AugmentedBatch, H, Method, Policy, repeat
 
 RANDOM_OPERATIONS = OPERATIONS[: OPERATIONS.index("Invert")]
 """The 14 operations that TrivialAugment and RandAugment choose from, first in `OPERATIONS`."""
@@ -130,7 +130,7 @@ class WidePolicy(Method[H]):
     @cached_property
     def image_space(self) -> ImageSpace:
         """The wide space."""
-        return self.setting.image_space
+        return self.context.image_space
 
     def draw(self, count: int, generator: torch.Generator) -> list[Application]:
         """Draw what happens to `count` images, in order."""
@@ -148,9 +148,9 @@ class WidePolicy(Method[H]):
         """
         return apply_in_turn(images, self.draw(len(images), generator), self.image_space, generator)
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Make the augmented copies, each with a draw of its own."""
-        return Copies(self.transform(repeat(images, self.copies), generator))
+        return AugmentedBatch(self.transform(repeat(images, self.copies), generator))
 
     def test_policy(self) -> Policy | None:
         """Draw as in training."""

@@ -20,12 +20,12 @@ from hypothesis import settings
 from augbench.bench.commands.main import main
 from augbench.bench.common.files import write_json
 from augbench.bench.data.dataset import DatasetOptions, ImageData, Split
-from augbench.bench.data.source_files import Supply
+from augbench.bench.data.source_files import FileResolver
 from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component
 from augbench.bench.runs.claim import this_machine
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.output_folder import mark_output_folder
-from augbench.bench.runs.placement import Placement
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.submissions import Submission, new_submission
 from augbench.bench.training.stopping import StopRequested, StopSignal
@@ -130,7 +130,7 @@ def prepared_root(real_files: Path, tmp_path_factory: pytest.TempPathFactory) ->
     """Prepare mnist, rotmnist and cifar10 once from their real files; not to be changed."""
     root = tmp_path_factory.mktemp("data")
     for source in (Mnist(), RotMnist(), Cifar10()):
-        source.prepare(Supply(root, real_files, offline=True))
+        source.prepare(FileResolver(root, real_files, offline=True))
     return root
 
 
@@ -217,9 +217,9 @@ def make_spec() -> MakeSpec:
 
 
 @pytest.fixture
-def placement(tmp_path: Path) -> Placement:
+def settings(tmp_path: Path) -> ExecutionSettings:
     """Place runs on one CPU thread."""
-    return Placement("cpu", workers=2, threads=1, data=tmp_path / "data")
+    return ExecutionSettings("cpu", workers=2, threads=1, data=tmp_path / "data")
 
 
 @pytest.fixture

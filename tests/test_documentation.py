@@ -16,7 +16,7 @@ from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.commands.creating import NewMethod
 from augbench.bench.common.files import write_text
 from augbench.bench.conformance import check_method
-from augbench.bench.contract.method import Method, Setting
+from augbench.bench.contract.method import Method, RunContext
 from augbench.bench.experiment.suite import parse_suite
 from augbench.bench.planning.profile import parse_profile
 from augbench.bench.registry.plugins import GROUPS, load_plugin, plugins_added
@@ -36,8 +36,8 @@ def test_the_method_of_the_readme_augments() -> None:
     names: dict[str, Any] = {"__name__": "readme"}
     exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - our own page
     target: type[Method[Any]] = names["Brightness"]
-    setting = Setting(shared_space(14), 1, 10, 100, 1, 2, torch.device("cpu"))
-    method = target(target.hyperparameters_type(), setting)
+    context = RunContext(shared_space(14), 1, 10, 100, 1, 2, torch.device("cpu"))
+    method = target(target.hyperparameters_type(), context)
     images = torch.randint(256, (3, 1, 14, 14), dtype=torch.uint8)
     copies = method.augment(images, torch.Generator().manual_seed(0)).images
     assert copies.shape == (6, 1, 14, 14)

@@ -61,7 +61,7 @@ def _has_compiler() -> bool:
     return bool(os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang"))
 
 
-def in_words(device: torch.device) -> str:
+def backend_name(device: torch.device) -> str:
     """Say what resamples on a device, for the record of a run."""
     return f"fused (triton {import_module('triton').__version__})" if usable(device) else "torch"
 

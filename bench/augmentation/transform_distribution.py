@@ -112,7 +112,7 @@ def _weighted_median(values: Array, weights: Array) -> float:
     return float(values[order][np.searchsorted(cumulative, cumulative[-1] / 2)])
 
 
-class PlantedLaw(BaseModel):
+class PlantedDistribution(BaseModel):
     """A known law of transforms: independent blocks of the shared space, each of which changes a share of the images.
 
     A continuous block draws its magnitude from (1−s)·δ₀ + s·U[−r, r] with range r and share s; the half-turn and the
@@ -138,9 +138,9 @@ class PlantedLaw(BaseModel):
     x_shear_share: float = Field(1.0, gt=0, le=1, description="share of the images that are sheared")
 
     @model_validator(mode="after")
-    def _shares_have_ranges(self) -> "PlantedLaw":
-        for block, extent, share in zip(CONTINUOUS_BLOCKS, self.ranges, self.shares, strict=False):
-            if extent == 0 and share != 1:
+    def _shares_have_ranges(self) -> "PlantedDistribution":
+        for block, extent, fraction in zip(CONTINUOUS_BLOCKS, self.ranges, self.fractions, strict=False):
+            if extent == 0 and fraction != 1:
                 name = block.replace("-", "_")
                 raise ValueError(f"{name}_share changes nothing without {name}")
         return self
@@ -151,10 +151,10 @@ class PlantedLaw(BaseModel):
         return math.radians(self.rotation), self.x_scale, self.y_scale, self.x_shear
 
     @property
-    def shares(self) -> tuple[float, ...]:
+    def fractions(self) -> tuple[float, ...]:
         """Share of the images that each affine block changes, in the order of the space; (6,)."""
-        shares = (self.rotation_share, self.x_scale_share, self.y_scale_share, self.x_shear_share)
-        return *shares, self.half_turn, self.flip
+        fractions = (self.rotation_share, self.x_scale_share, self.y_scale_share, self.x_shear_share)
+        return *fractions, self.half_turn, self.flip
 
     @property
     def label(self) -> str:
@@ -163,8 +163,10 @@ class PlantedLaw(BaseModel):
         names = [f"{name} {extent}" for name, extent in zip(CONTINUOUS_BLOCKS, extents, strict=True)]
         usual, present = (1, 1, 1, 1, 0.5, 0.5), (*self.ranges, self.half_turn, self.flip)
         parts = [
-            name if share == norm else f"{name} (share {_plain(share)})"
-            for name, share, norm, there in zip((*names, "half-turn", "flip"), self.shares, usual, present, strict=True)
+            name if fraction == norm else f"{name} (share {_plain(fraction)})"
+            for name, fraction, norm, there in zip(
+                (*names, "half-turn", "flip"), self.fractions, usual, present, strict=True
+            )
             if there
         ]
         return " + ".join(parts) or "none"
@@ -176,7 +178,7 @@ class PlantedLaw(BaseModel):
 
     def marginals(self) -> dict[str, Atoms]:
         """Law of each coordinate."""
-        continuous = [_mixture(share, extent) for share, extent in zip(self.shares, self.ranges, strict=False)]
+        continuous = [_mixture(fraction, extent) for fraction, extent in zip(self.fractions, self.ranges, strict=False)]
         turn, still = continuous[0], Atoms(np.zeros(1), np.ones(1))
         upside_down = Atoms(
             np.concatenate((turn.points, turn.points + math.pi)),
@@ -190,13 +192,13 @@ def _plain(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _mixture(share: float, extent: float) -> Atoms:
+def _mixture(fraction: float, extent: float) -> Atoms:
     """(1−share)·δ₀ + share·U[−extent, extent]."""
     points = extent * ((2 * np.arange(STEPS) + 1) / STEPS - 1)
-    return Atoms(np.append(points, 0.0), np.append(np.full(STEPS, share / STEPS), 1 - share))
+    return Atoms(np.append(points, 0.0), np.append(np.full(STEPS, fraction / STEPS), 1 - fraction))
 
 
-def recovery(transforms: "Tensor", law: PlantedLaw, space: "Space") -> dict[str, float]:
+def recovery(transforms: "Tensor", law: PlantedDistribution, space: "Space") -> dict[str, float]:
     """Distance of a learned law from the planted one in each coordinate; 0 is exact.
 
     Each is the 1-Wasserstein distance of the two marginal laws, divided by the coordinate's maximum in the shared
@@ -226,6 +228,6 @@ def recovery_error(distances: Mapping[str, float]) -> float:
     """Mean over the coordinates: how far a learner is from what was planted, in one number.
 
     Over all coordinates it also counts what a learner found beyond that, such as symmetries that the images had before;
-    over `PlantedLaw.coordinates` alone how far off it is in what was planted, too little or too much.
+    over `PlantedDistribution.coordinates` alone how far off it is in what was planted, too little or too much.
     """
     return sum(distances.values()) / len(distances)

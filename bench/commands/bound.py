@@ -47,7 +47,7 @@ def bound(
     console = Console()
     console.print(_table(found))
     console.print(_chosen(found), markup=False, highlight=False)
-    console.print(f"\n{found.in_words()}", markup=False, highlight=False)
+    console.print(f"\n{found.summary()}", markup=False, highlight=False)
 
 
 def _chosen(found: PacBayesBound) -> str:

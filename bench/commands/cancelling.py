@@ -15,7 +15,7 @@ from augbench.bench.common.plain_text import safe
 from augbench.bench.launchers.cancelling import AT_WORK, can_be_cancelled, cancel, end_at_once
 from augbench.bench.planning.plan import counts_in_words, runs_in_words
 from augbench.bench.runs.causes import Cause
-from augbench.bench.runs.overview import Overview, SeenRun, Survey
+from augbench.bench.runs.overview import Overview, RunMonitor, SeenRun
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.runs.run_names import runs_named
 
@@ -31,7 +31,7 @@ def cancel_runs(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Take runs out of the queue, and have those that go on save and stop; nothing that was computed is lost."""
-    overview = Survey(out).look()
+    overview = RunMonitor(out).snapshot()
     chosen = _chosen(overview, runs or [], everything=everything)
     at_work = any(run.state in AT_WORK for run in overview.runs)
     found = [run for run in chosen if can_be_cancelled(run.state, at_work=at_work)]

@@ -13,14 +13,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import augbench.methods
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.common.errors import CannotGoOnError, UserError, to_paste
+from augbench.bench.common.errors import RetryableError, UserError, to_paste
 from augbench.bench.common.files import write_text
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.registry.registry import NAME_PATTERN
 
 LONGEST_NAME = 24  # characters: longer ones make rows of tables and lines of code too long
 PACKAGE = "augbench.methods"
-IMPORTED = ("Copies", "Draw", "Field", "Hyperparameters", "Setting", "SharedSpaceMethod", "Tensor")
+IMPORTED = ("AugmentedBatch", "Draw", "Field", "Hyperparameters", "RunContext", "SharedSpaceMethod", "Tensor")
 
 app = typer.Typer(help="Write the files of something new.", no_args_is_help=True)
 
@@ -138,7 +138,7 @@ def _make(folder: Path) -> None:
 def _write(path: Path, text: str) -> None:
     try:
         write_text(path, text)
-    except CannotGoOnError as error:
+    except RetryableError as error:
         reason = error.__context__.strerror if isinstance(error.__context__, OSError) else None
         raise _not_writable(path.parent, reason or "no file can be made there") from None
 

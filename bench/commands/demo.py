@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.commands.options import LaunchDevice, RetryFailed, Workers, make_order
+from augbench.bench.commands.options import LaunchDevice, RetryFailed, Workers, make_request
 from augbench.bench.commands.showing import show_tables
 from augbench.bench.experiment.suite import load_suite
 
@@ -22,8 +22,8 @@ def demo(
     with ended_by_ctrl_c():
         from augbench.bench.commands.placing import execute, raise_unfinished
 
-    order = make_order(out, launcher="local", workers=workers, device=device or "cpu")
-    ended = execute(load_suite("demo"), order, retry_failed=retry_failed)
+    request = make_request(out, launcher="local", workers=workers, device=device or "cpu")
+    ended = execute(load_suite("demo"), request, retry_failed=retry_failed)
     if len(ended.unfinished()) < len(ended.runs):
         show(out)
     raise_unfinished(ended, out)

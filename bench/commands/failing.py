@@ -23,13 +23,13 @@ from augbench.bench.commands.options import (
     ProfileName,
     Workers,
     Yes,
-    make_order,
+    make_request,
     where,
 )
 from augbench.bench.commands.plain import in_one_line
 from augbench.bench.common.errors import UserError, one_of, to_paste
 from augbench.bench.common.plain_text import safe
-from augbench.bench.launchers.launcher import Order
+from augbench.bench.launchers.launcher import LaunchRequest
 from augbench.bench.planning.plan import PlannedRun, counts_in_words, runs_in_words, state_in_words
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.failures import (
@@ -43,7 +43,7 @@ from augbench.bench.runs.failures import (
     group_failures,
     placing_options,
 )
-from augbench.bench.runs.overview import Overview, SeenRun, Survey, moment
+from augbench.bench.runs.overview import Overview, RunMonitor, SeenRun, moment
 from augbench.bench.runs.run_folder import DamagedError, RunState
 from augbench.bench.runs.run_names import runs_named
 
@@ -57,7 +57,7 @@ def failures(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every run and its traceback.")] = False,
 ) -> None:
     """Show runs that have ended without a result, grouped by cause: why, what helps, and the command for it."""
-    overview = Survey(out).look()
+    overview = RunMonitor(out).snapshot()
     groups = group_failures(_failures(overview))
     if as_json:
         typer.echo(json.dumps(_as_json(overview, groups), indent=1))
@@ -177,7 +177,7 @@ def retry(
     with ended_by_ctrl_c():
         from augbench.bench.commands.placing import place, say_what_would_be_placed
 
-    order = make_order(
+    request = make_request(
         out,
         profile,
         launcher=launcher,
@@ -188,22 +188,22 @@ def retry(
         allow_changed_code=allow_changed_code,
         from_scratch=from_scratch,
     )
-    overview = Survey(out).look()
+    overview = RunMonitor(out).snapshot()
     _tell_of_damaged(overview)
     to_do = list(_planned(_chosen(overview, runs or [], causes or [], everything=everything)))
     if not to_do:
         raise UserError(f"None of the runs can be placed again. {_what_there_is(overview)}")
     if dry_run:
-        say_what_would_be_placed(to_do, order)
+        say_what_would_be_placed(to_do, request)
         return
     try:
-        place(to_do, order, title="Again", of=len(overview.runs), yes=yes)
+        place(to_do, request, title="Again", of=len(overview.runs), yes=yes)
     except typer.Exit as ended:
         if ended.exit_code == INTERRUPTED:
             command = to_paste("retry", *where(out), "--cause", Cause.CANCELLED, "--cause", MISSING)
             typer.echo(f"Where they were chosen by their cause, that is another one now: `{command}`.")
         raise
-    _say_how_it_went(to_do, order)
+    _say_how_it_went(to_do, request)
 
 
 def _chosen(overview: Overview, names: Sequence[str], causes: Sequence[str], *, everything: bool) -> list[SeenRun]:
@@ -266,14 +266,14 @@ def _planned(runs: Iterable[SeenRun]) -> Iterator[PlannedRun]:
             typer.echo(f"Left out: {safe(str(error))}", err=True)
 
 
-def _say_how_it_went(placed: Sequence[PlannedRun], order: Order) -> None:
+def _say_how_it_went(placed: Sequence[PlannedRun], request: LaunchRequest) -> None:
     """Say in what states the runs are now.
 
     Raises:
         UserError: If some have no result again.
     """
     names = {run.folder.path.name for run in placed}
-    after = Survey(order.out).look()
+    after = RunMonitor(request.out).snapshot()
     now = [run for run in after.runs if run.name in names]
     typer.echo(counts_in_words(Counter(run.state for run in now)))
     without = [run for run in now if run.state in WITHOUT_RESULT]
@@ -281,7 +281,7 @@ def _say_how_it_went(placed: Sequence[PlannedRun], order: Order) -> None:
         first = without[0]
         raise UserError(
             f"{runs_in_words(len(without))} ended without a result again. {first.name} {first.state}: "
-            f"{in_one_line(first.observed.reason)} `{to_paste('failures', *where(order.out))}` groups them by cause."
+            f"{in_one_line(first.observed.reason)} `{to_paste('failures', *where(request.out))}` groups them by cause."
         )
     if any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in now):
-        typer.echo(f"`{to_paste('watch', *where(order.out))}` follows them.")
+        typer.echo(f"`{to_paste('watch', *where(request.out))}` follows them.")

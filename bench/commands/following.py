@@ -22,7 +22,7 @@ from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.plain_text import safe
 from augbench.bench.planning.plan import counts_in_words, runs_in_words, state_in_words
 from augbench.bench.runs.failures import WITHOUT_RESULT
-from augbench.bench.runs.overview import Overview, Progress, SeenRun, Survey, progress_of
+from augbench.bench.runs.overview import Overview, Progress, RunMonitor, SeenRun, progress_of
 from augbench.bench.runs.run_folder import RunState
 
 COLUMNS = (RunState.DONE, RunState.RUNNING, RunState.SUBMITTED, RunState.PLANNED, *WITHOUT_RESULT, RunState.UNKNOWN)
@@ -45,7 +45,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every run.")] = False,
 ) -> None:
     """Show the states of all runs in a folder, and how far those are that are being executed."""
-    overview, now = Survey(out).look(), datetime.now(UTC)
+    overview, now = RunMonitor(out).snapshot(), datetime.now(UTC)
     if as_json:
         typer.echo(json.dumps(_as_json(overview, now), indent=1))
         return
@@ -64,19 +64,19 @@ def watch(
     if not 0.1 <= every <= LONGEST_PAUSE:
         raise UserError(f"--every must be from 0.1 to {LONGEST_PAUSE:,} seconds, not {every:g}.")
     console = Console()
-    survey = Survey(out)
+    monitor = RunMonitor(out)
     try:
-        overview = _watch_screen(survey, every, console) if is_screen(console) else _watch_lines(survey, every)
+        overview = _watch_screen(monitor, every, console) if is_screen(console) else _watch_lines(monitor, every)
     except KeyboardInterrupt:
         typer.echo(f"Stopped watching; the runs go on. `{to_paste('cancel', '--all', *where(out))}` stops them.")
         raise typer.Exit(INTERRUPTED) from None
     _say_how_it_ended(overview)
 
 
-def _watch_screen(survey: Survey, every: float, console: Console) -> Overview:
+def _watch_screen(monitor: RunMonitor, every: float, console: Console) -> Overview:
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            overview = survey.look()
+            overview = monitor.snapshot()
             live.update(_fitting(overview, console), refresh=True)
             if not overview.goes_on():
                 return overview
@@ -93,13 +93,13 @@ def _fitting(overview: Overview, console: Console) -> Group:
     return Group(*parts)
 
 
-def _watch_lines(survey: Survey, every: float) -> Overview:
-    overview = survey.look()
+def _watch_lines(monitor: RunMonitor, every: float) -> Overview:
+    overview = monitor.snapshot()
     typer.echo(_counts(overview))
     while overview.goes_on():
         before = {run.name: run.state for run in overview.runs}
         time.sleep(every)
-        overview = survey.look()
+        overview = monitor.snapshot()
         for run in overview.runs:
             if run.state != before.get(run.name):
                 typer.echo(f"{datetime.now(UTC).astimezone():%H:%M:%S} {_change(run)}")

@@ -16,7 +16,7 @@ from augbench.bench.runs.output_folder import run_folders
 from augbench.bench.runs.overview import RecentStates
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_names import run_named
-from augbench.bench.runs.run_states import Observed
+from augbench.bench.runs.run_states import RunStatus
 
 SECONDS_BETWEEN_LOOKS = 1.0
 ENDED = (RunState.DONE, *WITHOUT_RESULT)
@@ -101,7 +101,7 @@ def _say(heading: str, text: str) -> None:
     typer.echo(text.rstrip("\n"))
 
 
-def _say_state(folder: RunFolder, known: Observed, shown: str) -> None:
+def _say_state(folder: RunFolder, known: RunStatus, shown: str) -> None:
     """Say how the run stands, and its traceback, unless that stands in the log already."""
     trace = safe(str(folder.read_status().get("traceback", ""))).strip() if known.state is RunState.FAILED else ""
     if trace and trace not in shown:

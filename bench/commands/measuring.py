@@ -11,7 +11,7 @@ from rich.console import Console
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.plain_text import safe
-from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
 from augbench.bench.launchers.launching import check_data_and_networks
 from augbench.bench.planning.calibration import add_measurement, measure
 from augbench.bench.planning.estimates import Group
@@ -40,9 +40,9 @@ def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.dev
                 add_measurement(out, measure(spec, loaded[1], device))
             except UserError:
                 raise
-            except FOREIGN_ERRORS as error:  # of a method that is perhaps the user's own: what it costs stays unknown
+            except USER_CODE_ERRORS as error:  # of a method that is perhaps the user's own: what it costs stays unknown
                 label = f"{spec.method.label} on {spec.dataset.label}"
-                reason = in_words(error, *plugin_files())
+                reason = format_exception(error, *plugin_files())
                 typer.echo(safe(f"Note: {label} could not be measured: {reason}."), err=True)
             progress.advance(task)
     torch.set_num_threads(threads)

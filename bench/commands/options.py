@@ -7,9 +7,9 @@ import typer
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.user_input import user_path
-from augbench.bench.launchers.launcher import Order
+from augbench.bench.launchers.launcher import LaunchRequest
 from augbench.bench.planning.profile import PROFILE_VARIABLE, Profile, load_profile
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.training.environment import available_devices, usable_cores
 from augbench.bench.training.memory import usable_memory
 
@@ -70,7 +70,7 @@ def where(out: Path) -> tuple[str, ...]:
     return () if out == DEFAULT_OUT else ("--out", str(out))
 
 
-def make_order(
+def make_request(
     out: Path,
     profile: str | None = None,
     *,
@@ -81,20 +81,22 @@ def make_order(
     fail_fast: bool = False,
     allow_changed_code: bool = False,
     from_scratch: bool = False,
-) -> Order:
-    """Turn options into an order; what is given on the command line replaces what the profile says.
+) -> LaunchRequest:
+    """Turn options into a request; what is given on the command line replaces what the profile says.
 
     Raises:
         UserError: If the profile is wrong, the device does not exist here or the number of workers is not positive.
     """
     chosen = load_profile(profile)
+    for note in chosen.slurm.notes():
+        typer.echo(f"Note: {note}", err=True)
     if launcher is not None:
         chosen = chosen.model_copy(update={"launcher": launcher})
-    placed = placement(chosen, workers, device, data)
-    return Order(out, placed, chosen, fail_fast, allow_changed_code, from_scratch)
+    placed = execution_settings(chosen, workers, device, data)
+    return LaunchRequest(out, placed, chosen, fail_fast, allow_changed_code, from_scratch)
 
 
-def placement(profile: Profile, workers: int | None, device: str | None, data: Path) -> Placement:
+def execution_settings(profile: Profile, workers: int | None, device: str | None, data: Path) -> ExecutionSettings:
     """Say where each run is executed.
 
     Raises:
@@ -102,7 +104,7 @@ def placement(profile: Profile, workers: int | None, device: str | None, data: P
     """
     threads = profile.resources.threads
     if profile.launcher != "local":  # other machines may have other devices
-        return Placement(device or "auto", 1, threads, data_folder(data))
+        return ExecutionSettings(device or "auto", 1, threads, data_folder(data))
     workers = workers if workers is not None else profile.local.workers
     device = device or profile.local.device
     if workers is not None and not 1 <= workers <= MOST_WORKERS:
@@ -110,7 +112,7 @@ def placement(profile: Profile, workers: int | None, device: str | None, data: P
     devices = available_devices(device)
     most = usable_cores() // threads if devices == ["cpu"] else len(devices)
     count = workers or max(1, min(most, MOST_DEFAULT_WORKERS, int(usable_memory() / MEMORY_OF_A_WORKER)))
-    return Placement(device, count, threads, data_folder(data))
+    return ExecutionSettings(device, count, threads, data_folder(data))
 
 
 def data_folder(data: Path) -> Path:

@@ -21,7 +21,7 @@ from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.plain_text import safe
 from augbench.bench.experiment.suite import Suite
 from augbench.bench.launchers.cancelling import SECONDS_TO_STOP, wait_until_stopped
-from augbench.bench.launchers.launcher import EndedAtOnce, Launcher, Order, launchers
+from augbench.bench.launchers.launcher import EndedAtOnce, Launcher, LaunchRequest, launchers
 from augbench.bench.launchers.launching import launch, little_room, prepare_launch
 from augbench.bench.launchers.local import Local
 from augbench.bench.planning.changed_plugins import changed_plugins
@@ -29,7 +29,7 @@ from augbench.bench.planning.estimates import cost_to_confirm
 from augbench.bench.planning.plan import Plan, PlannedRun, make_plan, runs_in_words
 from augbench.bench.planning.recorded_tuning import record_tuning
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.runs.run_states import Observed, RunStates
+from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.training.environment import choose_device, describe_device
 
 MOST_REASONS = 3
@@ -37,59 +37,59 @@ ESTIMATES = "`augbench plan` shows the estimates, --dry-run what would be placed
 PLACED = (RunState.DONE, RunState.SUBMITTED, RunState.RUNNING)
 
 
-def execute(suite: Suite, order: Order, *, retry_failed: bool, yes: bool = True) -> Plan:
+def execute(suite: Suite, request: LaunchRequest, *, retry_failed: bool, yes: bool = True) -> Plan:
     """Launch what is left of a suite with progress bars and say what happened.
 
     Raises:
         UserError: If something is wrong before the start.
         typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
     """
-    before = _settled_plan(suite, order)
+    before = _settled_plan(suite, request)
     record_tuning(suite, before)
     tell_of_damage(before)
     tell_of_changed_plugins(before)
-    to_do = _to_do(before, order, retry_failed=retry_failed)
+    to_do = _to_do(before, request, retry_failed=retry_failed)
     if not to_do:
-        typer.echo(f"Nothing to compute in {order.out}: {before.in_words()}")
+        typer.echo(f"Nothing to compute in {request.out}: {before.summary()}")
         return before
     try:
-        place(to_do, order, title=suite.title, of=len(before.runs), yes=yes)
+        place(to_do, request, title=suite.title, of=len(before.runs), yes=yes)
     finally:  # also after Ctrl-C, since other commands may go on with the runs
         record_tuning(suite, before)
-    after = make_plan(suite, order.out)
-    typer.echo(after.in_words())
+    after = make_plan(suite, request.out)
+    typer.echo(after.summary())
     return after
 
 
-def _settled_plan(suite: Suite, order: Order) -> Plan:
+def _settled_plan(suite: Suite, request: LaunchRequest) -> Plan:
     """Plan what is left; where the launcher takes no turns with others, wait for runs that are being cancelled."""
-    planned = make_plan(suite, order.out)
+    planned = make_plan(suite, request.out)
     running = [run.folder for run in planned.runs if run.state is RunState.RUNNING]
-    if launchers().get(order.profile.launcher).waits or not wait_until_stopped(running, _say_that_runs_stop):
+    if launchers().get(request.profile.launcher).waits or not wait_until_stopped(running, _say_that_runs_stop):
         return planned
-    return make_plan(suite, order.out)
+    return make_plan(suite, request.out)
 
 
 def _say_that_runs_stop(count: int) -> None:
     typer.echo(f"{runs_in_words(count)} that were cancelled have not stopped yet: waiting up to {SECONDS_TO_STOP:g} s.")
 
 
-def place(runs: Sequence[PlannedRun], order: Order, *, title: str, of: int, yes: bool) -> None:
+def place(runs: Sequence[PlannedRun], request: LaunchRequest, *, title: str, of: int, yes: bool) -> None:
     """Check, ask if it costs much, and have runs placed, with progress bars.
 
     Raises:
         UserError: If something is wrong before the start.
         typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
     """
-    launcher = _prepared(runs, order)
+    launcher = _prepared(runs, request)
     if not yes:
-        confirm(runs, order)
-    at_a_time = f", at most {order.placement.workers} at a time" if launcher.name == Local.name else ""
-    typer.echo(f"{title}: {len(runs)} of {runs_in_words(of)} to do{at_a_time}, in {order.out}.")
+        confirm(runs, request)
+    max_parallel = f", at most {request.settings.workers} at a time" if launcher.name == Local.name else ""
+    typer.echo(f"{title}: {len(runs)} of {runs_in_words(of)} to do{max_parallel}, in {request.out}.")
     console = Console()
     try:
         with stopped_by_signals(), kept_going(), launch_progress(console, len(runs)) as progress:
-            launch(runs, order, launcher, progress.show)
+            launch(runs, request, launcher, progress.show)
     except EndedAtOnce as ended:
         typer.echo(_after_end_at_once(ended.runs))
         raise typer.Exit(INTERRUPTED) from None
@@ -118,53 +118,53 @@ def _last_saved(checkpoint: Path) -> str:
         return "never saved"
 
 
-def _to_do(planned: Plan, order: Order, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
+def _to_do(planned: Plan, request: LaunchRequest, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
     """Runs to place: not those that somebody executes already, that wait in a queue, or that perhaps do.
 
     Raises:
         UserError: If nothing is left but runs of which it is not known whether they wait.
     """
     # a launcher that waits takes its turn with whoever executes them now
-    waits = launchers().get(order.profile.launcher).waits
+    waits = launchers().get(request.profile.launcher).waits
     placed = {RunState.SUBMITTED, RunState.UNKNOWN} | (set() if waits else {RunState.RUNNING})
     runs = planned.to_do(retry_failed=retry_failed)
     to_do = tuple(run for run in runs if run.state not in placed)
     unknown = [run for run in runs if run.state is RunState.UNKNOWN]
     if unknown and not to_do:
-        raise UserError(_why_unknown(unknown, order))
+        raise UserError(_why_unknown(unknown, request))
     if unknown:
-        typer.echo(f"Left out: {safe(_why_unknown(unknown, order))}", err=True)
+        typer.echo(f"Left out: {safe(_why_unknown(unknown, request))}", err=True)
     return to_do
 
 
-def _why_unknown(unknown: Sequence[PlannedRun], order: Order) -> str:
+def _why_unknown(unknown: Sequence[PlannedRun], request: LaunchRequest) -> str:
     """Say why runs are not placed of which it is not known whether they wait, and what helps."""
     first = unknown[0].folder
-    known = RunStates(order.out).of(first)
+    known = RunStates(request.out).of(first)
     submission = known.submission
     gone = " Have its owner make the folder readable for you, or choose another folder with --out."
     if submission is not None:
         gone = f" If its job is gone for good, delete {submission.folder} and place it again."
     return (
-        f"The state of {runs_in_words(len(unknown))} in {order.out} is not known, so they might be placed twice. "
+        f"The state of {runs_in_words(len(unknown))} in {request.out} is not known, so they might be placed twice. "
         f"{first.path.name}: {known.reason.rstrip('.')}.{gone}"
     )
 
 
-def confirm(runs: Sequence[PlannedRun], order: Order, hint: str = ESTIMATES) -> None:
+def confirm(runs: Sequence[PlannedRun], request: LaunchRequest, hint: str = ESTIMATES) -> None:
     """Ask whether to start, if the runs cost more than the profile allows without.
 
     Args:
         runs: Runs that are to be placed.
-        order: Where and how.
+        request: Where and how.
         hint: A sentence on how to find out more or to spend less, for where nobody can be asked.
 
     Raises:
         UserError: If there is nobody to ask.
         typer.Exit: With status 1 if the answer is no.
     """
-    limits = order.profile.confirm
-    cost = cost_to_confirm(runs, order.out, order.profile, describe_device(choose_device("auto")))
+    limits = request.profile.confirm
+    cost = cost_to_confirm(runs, request.out, request.profile, describe_device(choose_device("auto")))
     if cost.known <= limits.hours and cost.unknown <= limits.runs:
         return
     be = "is" if len(runs) == 1 else "are"
@@ -179,40 +179,40 @@ def confirm(runs: Sequence[PlannedRun], order: Order, hint: str = ESTIMATES) -> 
         raise typer.Exit(1)
 
 
-def say_what_would_be_done(suite: Suite, order: Order, *, retry_failed: bool) -> None:
+def say_what_would_be_done(suite: Suite, request: LaunchRequest, *, retry_failed: bool) -> None:
     """Say how a suite stands and what a launch would do.
 
     Raises:
         UserError: If something is wrong that can be known before.
     """
-    planned = make_plan(suite, order.out)
+    planned = make_plan(suite, request.out)
     tell_of_damage(planned)
     tell_of_changed_plugins(planned)
-    to_do = _to_do(planned, order, retry_failed=retry_failed)
-    typer.echo(f"In {order.out}: {planned.in_words()}")
+    to_do = _to_do(planned, request, retry_failed=retry_failed)
+    typer.echo(f"In {request.out}: {planned.summary()}")
     if not to_do:
         typer.echo("Nothing would be placed.")
     else:
-        say_what_would_be_placed(to_do, order)
-    raise_left_out(planned, order.out)
+        say_what_would_be_placed(to_do, request)
+    raise_left_out(planned, request.out)
 
 
-def say_what_would_be_placed(runs: Sequence[PlannedRun], order: Order) -> None:
+def say_what_would_be_placed(runs: Sequence[PlannedRun], request: LaunchRequest) -> None:
     """Say what a launch would do.
 
     Raises:
         UserError: If something is wrong that can be known before.
     """
-    launcher = _prepared(runs, order)
+    launcher = _prepared(runs, request)
     typer.echo(f"{runs_in_words(len(runs))} would be placed by {launcher.name}:")
-    for line in launcher.describe(runs, order):
+    for line in launcher.describe(runs, request):
         typer.echo(f"  {line}")
 
 
-def _prepared(runs: Sequence[PlannedRun], order: Order) -> Launcher:
+def _prepared(runs: Sequence[PlannedRun], request: LaunchRequest) -> Launcher:
     """Check all that can be known before, and say on standard error where the disk looks too full."""
-    launcher = prepare_launch(runs, order)
-    if sentence := little_room(runs, order.out):
+    launcher = prepare_launch(runs, request)
+    if sentence := little_room(runs, request.out):
         typer.echo(f"Note: {sentence}", err=True)
     return launcher
 
@@ -287,7 +287,7 @@ def raise_unfinished(planned: Plan, out: Path) -> None:
     )
 
 
-def _sentence(folder: RunFolder, known: Observed) -> str:
+def _sentence(folder: RunFolder, known: RunStatus) -> str:
     log = f" (Log: {folder.log})" if os.path.exists(folder.log) else ""  # noqa: PTH110 - also where it may not be read
     return f"{folder.path.name} {known.state}: {known.reason or 'no reason was recorded.'}{log}"
 

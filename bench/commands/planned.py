@@ -226,7 +226,7 @@ def _group_as_json(group: Group) -> dict[str, Any]:
         "dataset": spec.dataset.label,
         "network": spec.network.label,
         "epochs": spec.budget.epochs,
-        "kind": spec.kind,
+        "kind": spec.configuration,
         "runs": group.states.total(),
         "states": dict(group.states),
         "to_do": group.to_do,

@@ -60,10 +60,10 @@ def plan(
         typer.echo(json.dumps(plan_as_json(planned, groups), indent=1))
     elif every_run:
         print_runs(planned)
-        typer.echo(f"In {out}: {planned.in_words()}")
+        typer.echo(f"In {out}: {planned.summary()}")
     else:
         print_sums(Console(), groups)
-        typer.echo(f"In {out}: {planned.in_words()}")
+        typer.echo(f"In {out}: {planned.summary()}")
         for line in (*cost_lines(groups), *about_jobs(longest_jobs(groups))):
             typer.echo(line)
     raise_left_out(planned, out)

@@ -18,9 +18,9 @@ from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.data.array_folder import DamagedDataError, check_arrays, read_manifest
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource
 from augbench.bench.data.dataset_checks import UnusableDataError, load_checked
-from augbench.bench.data.downloads import Listener, Published, disk_errors, megabytes
+from augbench.bench.data.downloads import ProgressCallback, RemoteFile, disk_errors, megabytes
 from augbench.bench.data.prepared import FOLDER, NotPreparedError, PreparedSource
-from augbench.bench.data.source_files import MissingFilesError, Supply
+from augbench.bench.data.source_files import FileResolver, MissingFilesError
 from augbench.bench.experiment.catalogues import dataset_and_options, datasets
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.registry.plugins import explaining
@@ -47,27 +47,27 @@ def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Pat
     if not sources:
         raise UserError("Name the data sets to prepare, or give --suite. `augbench list datasets` shows all.")
     try:
-        with _listening(console) as listener:
-            _prepare(list(sources.values()), Supply(data_folder(data), given, offline, listener), console)
+        with _listening(console) as progress:
+            _prepare(list(sources.values()), FileResolver(data_folder(data), given, offline, progress), console)
     except KeyboardInterrupt:
         console.print("Stopped. The same command goes on from here.")
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _prepare(sources: list[DatasetSource], supply: Supply, console: Console) -> None:
-    missing: list[Published] = []
+def _prepare(sources: list[DatasetSource], resolver: FileResolver, console: Console) -> None:
+    missing: list[RemoteFile] = []
     for source in sources:
         way_on = "Correct its `read`, then give the same command again."
         try:
             with explaining(f"The data set {source.name!r} cannot be prepared", way_on):
-                folder = source.prepare(supply)
+                folder = source.prepare(resolver)
         except MissingFilesError as error:
             missing += error.files
             continue
         said = f"ready in {folder}" if folder else "nothing to prepare: it comes with a package"
         console.print(f"{source.name}: {said}", markup=False, highlight=False, soft_wrap=True)
     if missing:  # of all data sets at once, so that one goes only once to where there is a network
-        raise MissingFilesError(missing, supply)
+        raise MissingFilesError(missing, resolver)
 
 
 def _named(names: list[str]) -> dict[str, DatasetSource]:
@@ -94,7 +94,7 @@ def _of_suite(suite: str | None) -> dict[str, DatasetSource]:
     return needed
 
 
-class _Progress(Listener):
+class _Progress(ProgressCallback):
     """A bar for each download, and sentences."""
 
     def __init__(self, console: Console, bars: Progress) -> None:
@@ -112,7 +112,7 @@ class _Progress(Listener):
 
 
 @contextmanager
-def _listening(console: Console) -> Iterator[Listener]:
+def _listening(console: Console) -> Iterator[ProgressCallback]:
     with progress_bars(console, DownloadColumn(), TransferSpeedColumn()) as bars:
         yield _Progress(console, bars)
 

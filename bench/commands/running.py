@@ -19,7 +19,7 @@ from augbench.bench.commands.options import (
     SuiteName,
     Workers,
     Yes,
-    make_order,
+    make_request,
     where,
 )
 from augbench.bench.common.errors import to_paste
@@ -47,7 +47,7 @@ def run(
     with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
         from augbench.bench.commands.placing import execute, raise_unfinished, say_what_would_be_done
 
-    order = make_order(
+    request = make_request(
         out,
         profile,
         launcher=launcher,
@@ -59,9 +59,9 @@ def run(
     )
     chosen = load_suite(suite).at_level(level_named(budget))
     if dry_run:
-        say_what_would_be_done(chosen, order, retry_failed=retry_failed)
+        say_what_would_be_done(chosen, request, retry_failed=retry_failed)
         return
-    ended = execute(chosen, order, retry_failed=retry_failed, yes=yes)
+    ended = execute(chosen, request, retry_failed=retry_failed, yes=yes)
     raise_unfinished(ended, out)
     if any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in ended.runs):
         follow, show = (to_paste(name, *where(out)) for name in ("watch", "status"))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from augbench.bench.commands.interrupts import INTERRUPTED
-from augbench.bench.commands.options import make_order
+from augbench.bench.commands.options import make_request
 from augbench.bench.commands.placing import confirm, stopped_by_signals
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.common.errors import UserError, to_paste
@@ -18,7 +18,7 @@ from augbench.bench.experiment.budgets import LevelName, level_named
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.experiment.tuning_cost import TuningCost
-from augbench.bench.launchers.launcher import Order
+from augbench.bench.launchers.launcher import LaunchRequest
 from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
 from augbench.bench.planning.plan import runs_in_words
 from augbench.bench.tuning.driving import check_tuning, drive, waiting
@@ -38,12 +38,12 @@ from augbench.bench.tuning.tuning import Tuning, base_of_paper, base_of_suite
 NOTHING = "–"
 
 
-def tune_on(tuning: Tuning, order: Order, seeds: Sequence[int], *, retry_failed: bool, yes: bool) -> None:
+def tune_on(tuning: Tuning, request: LaunchRequest, seeds: Sequence[int], *, retry_failed: bool, yes: bool) -> None:
     """Carry out the trials of a tuning that are left, and say and write down what came of it.
 
     Args:
         tuning: What is tuned.
-        order: Where and how.
+        request: Where and how.
         seeds: With what seeds the suite that is written runs the best values.
         retry_failed: Whether trials that failed begin again.
         yes: Whether not to ask, whatever it costs.
@@ -52,20 +52,20 @@ def tune_on(tuning: Tuning, order: Order, seeds: Sequence[int], *, retry_failed:
         UserError: If something is wrong before the start, or trials have not ended.
         typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
     """
-    check_tuning(tuning, order)
-    check_not_another(tuning, order.out)
-    left = waiting(tuning, order.out, retry_failed=retry_failed)
+    check_tuning(tuning, request)
+    check_not_another(tuning, request.out)
+    left = waiting(tuning, request.out, retry_failed=retry_failed)
     if left and not yes:
-        confirm(left, order, hint="Fewer --trials cost less.")
-    typer.echo(_title(tuning, len(left), order.out))
-    begin_record(tuning, order.out)
-    outcomes = _drive(tuning, order, retry_failed=retry_failed)
+        confirm(left, request, hint="Fewer --trials cost less.")
+    typer.echo(_title(tuning, len(left), request.out))
+    begin_record(tuning, request.out)
+    outcomes = _drive(tuning, request, retry_failed=retry_failed)
     cost = cost_of(tuning, outcomes)
     Console().print(_table(tuning, outcomes))
-    record = write_record(tuning, outcomes, order.out)
+    record = write_record(tuning, outcomes, request.out)
     _raise_unfinished(tuning, outcomes)
     best = best_of(outcomes)
-    written = write_suite(tuning, best, cost, order.out, seeds)
+    written = write_suite(tuning, best, cost, request.out, seeds)
     typer.echo(f"Spent: {_hours(cost)}; all trials are in {record}.")
     typer.echo(
         f"Best: trial {best.trial.number}. `{to_paste('run', written, '--out', 'DIR')}` runs it on the test images."
@@ -86,16 +86,16 @@ def base_and_seeds(
     return base_of_suite(chosen, method, dataset), tuple(seeds)
 
 
-def tuning_order(out: Path, profile: str | None, device: str | None, data: Path) -> Order:
+def tuning_request(out: Path, profile: str | None, device: str | None, data: Path) -> LaunchRequest:
     """Say where and how; on one's own machine, a profile that says nothing of GPUs gets one for each trial."""
-    order = make_order(out, profile, launcher="ray", device=device, data=data)
-    chosen = order.profile
-    if order.placement.device == "cpu" or chosen.resources.gpus is not None or chosen.ray.address is not None:
-        return order
+    request = make_request(out, profile, launcher="ray", device=device, data=data)
+    chosen = request.profile
+    if request.settings.device == "cpu" or chosen.resources.gpus is not None or chosen.ray.address is not None:
+        return request
     if not ray_cluster.own_node(chosen.ray).gpus:
-        return order
+        return request
     resources = chosen.resources.model_copy(update={"gpus": 1.0})
-    return replace(order, profile=chosen.model_copy(update={"resources": resources}))
+    return replace(request, profile=chosen.model_copy(update={"resources": resources}))
 
 
 def _title(tuning: Tuning, left: int, out: Path) -> str:
@@ -107,10 +107,10 @@ def _title(tuning: Tuning, left: int, out: Path) -> str:
     )
 
 
-def _drive(tuning: Tuning, order: Order, *, retry_failed: bool) -> list[Outcome]:
+def _drive(tuning: Tuning, request: LaunchRequest, *, retry_failed: bool) -> list[Outcome]:
     try:
         with stopped_by_signals(), launch_progress(Console(), tuning.trials) as progress:
-            return drive(tuning, order, progress.show, retry_failed=retry_failed)
+            return drive(tuning, request, progress.show, retry_failed=retry_failed)
     except KeyboardInterrupt:
         typer.echo("Stopped; every run is saved. The same command goes on from here.")
         raise typer.Exit(INTERRUPTED) from None

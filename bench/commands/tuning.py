@@ -51,10 +51,10 @@ def tune(
 ) -> None:
     """Look for a method's best hyperparameters on validation images; the same command again goes on where it was."""
     with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.bench.commands.tuned import base_and_seeds, tune_on, tuning_order
+        from augbench.bench.commands.tuned import base_and_seeds, tune_on, tuning_request
         from augbench.bench.tuning.tuning import Tuning
 
     base, seeds = base_and_seeds(method, dataset, network, budget, suite)
     tuning = Tuning(base, search.value, trials, seed, repeats)
-    order = tuning_order(out or Path(DEFAULT_FOLDER) / f"{method}-{dataset}", profile, device, data)
-    tune_on(tuning, order, seeds, retry_failed=retry_failed, yes=yes)
+    request = tuning_request(out or Path(DEFAULT_FOLDER) / f"{method}-{dataset}", profile, device, data)
+    tune_on(tuning, request, seeds, retry_failed=retry_failed, yes=yes)

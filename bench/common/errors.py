@@ -12,11 +12,11 @@ class UserError(Exception):
     """A mistake in the input or the surroundings; the command line prints its text and exits with status 2."""
 
 
-class CannotGoOnError(UserError):
+class RetryableError(UserError):
     """A run cannot go on here and now, but what is saved of it is whole and the same command can go on from it."""
 
 
-class UnfitMachineError(CannotGoOnError):
+class UnfitMachineError(RetryableError):
     """This machine lacks what the run needs, such as a GPU or a data set; the run can be executed by another one."""
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from augbench.bench.common.disk import what_helps
-from augbench.bench.common.errors import CannotGoOnError
+from augbench.bench.common.errors import RetryableError
 
 UNREADABLE_ARRAYS = (
     *(OSError, EOFError, ValueError, LookupError, TypeError, RuntimeError, SyntaxError, MemoryError),
@@ -43,7 +43,7 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
         durable: Whether to flush it to disk first, so that a crash of the machine leaves the old or the new content.
 
     Raises:
-        CannotGoOnError: If the folder cannot be written to, or the disk is full.
+        RetryableError: If the folder cannot be written to, or the disk is full.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -211,7 +211,7 @@ def make_folder(path: Path) -> Path:
     """Create a folder with its parents and make sure that it can be written to.
 
     Raises:
-        CannotGoOnError: If it cannot.
+        RetryableError: If it cannot.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -222,8 +222,8 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def _not_writable(path: Path, error: OSError) -> CannotGoOnError:
-    return CannotGoOnError(
+def _not_writable(path: Path, error: OSError) -> RetryableError:
+    return RetryableError(
         f"{path} cannot be written: {error.strerror or error}. {what_helps(error, path, '--out')}, then give the same "
         "command again; what was written before is kept."
     )

@@ -10,10 +10,10 @@ from augbench.bench.common.errors import shortened
 
 # Whatever importing or calling a stranger's code may end in, apart from being asked to stop. It is caught only where
 # it becomes a record: a module listed as broken, a check that failed, a run that failed.
-FOREIGN_ERRORS = (Exception, SystemExit)
+USER_CODE_ERRORS = (Exception, SystemExit)
 
 
-def in_words(error: BaseException, *paths: Path) -> str:
+def format_exception(error: BaseException, *paths: Path) -> str:
     """Name an exception in one line: `ValueError: too wide (line 12 of mine.py)`.
 
     Args:

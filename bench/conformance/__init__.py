@@ -2,6 +2,6 @@
 
 from augbench.bench.conformance.checks import CHECKS, check_method
 from augbench.bench.conformance.outcome import ConformanceError, Outcome, Report, Result
-from augbench.bench.conformance.problem import small_setting
+from augbench.bench.conformance.problem import small_context
 
-__all__ = ["CHECKS", "ConformanceError", "Outcome", "Report", "Result", "check_method", "small_setting"]
+__all__ = ["CHECKS", "ConformanceError", "Outcome", "Report", "Result", "check_method", "small_context"]

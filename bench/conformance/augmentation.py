@@ -13,7 +13,7 @@ from augbench.bench.conformance.outcome import ConformanceError
 from augbench.bench.conformance.problem import BATCH_SIZE, GREY, PROBLEMS, Problem
 from augbench.bench.conformance.states import first_difference, global_states, seed_globally
 from augbench.bench.conformance.subject import Subject
-from augbench.bench.contract.method import Copies, Method, Policy
+from augbench.bench.contract.method import AugmentedBatch, Method, Policy
 
 BATCH_SIZES = (BATCH_SIZE, 7, 1)
 DRAWING_HOOKS = ("augment", "test_policy", "sample_transforms")
@@ -26,11 +26,13 @@ ROUNDING = 1e-5  # by which interpolation may leave [0, 1]
 def images(subject: Subject) -> None:
     """As many copies as announced come back, for grey and colour images and for batches of any size."""
     for method, batch, copies in _augmented(subject):
-        if not isinstance(copies, Copies) or not isinstance(copies.images, Tensor):
+        if not isinstance(copies, AugmentedBatch) or not isinstance(copies.images, Tensor):
             what = (
-                f"Copies with {type(copies.images).__name__}" if isinstance(copies, Copies) else type(copies).__name__
+                f"AugmentedBatch with {type(copies.images).__name__}"
+                if isinstance(copies, AugmentedBatch)
+                else type(copies).__name__
             )
-            raise ConformanceError(f"`augment` returned {what}.", "Return Copies(images) with a tensor.")
+            raise ConformanceError(f"`augment` returned {what}.", "Return AugmentedBatch(images) with a tensor.")
         expected = (method.copies * len(batch), *batch.shape[1:])
         if tuple(copies.images.shape) != expected:
             raise ConformanceError(
@@ -74,7 +76,7 @@ def _copies_of(method: Method[Any], images: Tensor, state: Mapping[str, Any], su
     return made.view(method.copies, *images.shape)
 
 
-def _augmented(subject: Subject) -> Iterator[tuple[Method[Any], Tensor, Copies]]:
+def _augmented(subject: Subject) -> Iterator[tuple[Method[Any], Tensor, AugmentedBatch]]:
     """Augment a batch of each size of each kind of images."""
     for problem in PROBLEMS:
         trainer = subject.ready(problem)

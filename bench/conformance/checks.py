@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
 from augbench.bench.conformance import (
     augmentation,
     cost,
@@ -147,9 +147,9 @@ def _outcome(check: Check, subject: Subject, before: Mapping[str, Outcome]) -> O
         return Outcome(check.name, Result.DOES_NOT_APPLY, str(reason))
     except UserError as error:
         return Outcome(check.name, Result.FAILED, str(error))
-    except FOREIGN_ERRORS as error:
+    except USER_CODE_ERRORS as error:
         files = _files_of(subject.target)
-        text = f"The method raised {in_words(error, *files)}."
+        text = f"The method raised {format_exception(error, *files)}."
         return Outcome(check.name, Result.FAILED, text, hooks.advice_on(error, subject.target, files))
     return Outcome(check.name, Result.PASSED, remark or "")
 

@@ -4,7 +4,7 @@ from statistics import median
 
 from augbench.bench.conformance.outcome import ConformanceError
 from augbench.bench.conformance.problem import GREY
-from augbench.bench.conformance.subject import Onlooker, Subject, train
+from augbench.bench.conformance.subject import StoppingObserver, Subject, train
 from augbench.bench.experiment.spec import method_component
 from augbench.bench.training.trainer import Trainer, new_trainer
 
@@ -41,5 +41,5 @@ def _one_step(trainer: Trainer) -> float:
     before = taken()
     if trainer.step == trainer.total_steps:
         trainer.step = 0
-    train(trainer, Onlooker(steps=1))
+    train(trainer, StoppingObserver(steps=1))
     return taken() - before

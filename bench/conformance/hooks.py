@@ -18,7 +18,7 @@ RETURNS = {
     "wrap_network": "the network to train, a torch.nn.Module",
     "search": "nothing; what is found goes into `learnable`",
     "start_epoch": "nothing",
-    "augment": "Copies(images) with a float tensor in [0, 1], (copies · batch, channels, height, width)",
+    "augment": "AugmentedBatch(images) with a float tensor in [0, 1], (copies · batch, channels, height, width)",
     "draw": "a Draw, as `self.setting.space.sample(…)` makes it",
     "loss": "a tensor with the loss of each copy of each image, (copies, batch)",
     "regulariser": "one number as a tensor, or None",

@@ -11,7 +11,7 @@ from augbench.bench.common.randomness import generator
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
 from augbench.bench.conformance.problem import BATCH_SIZE, GREY
 from augbench.bench.conformance.states import first_difference
-from augbench.bench.conformance.subject import Onlooker, Subject, train
+from augbench.bench.conformance.subject import StoppingObserver, Subject, train
 from augbench.bench.contract.method import Method
 
 SHARES = "probability/"
@@ -76,7 +76,7 @@ def _is_finite(value: object) -> bool:
 
 def step(subject: Subject) -> None:
     """Steps of training go through, for grey and for colour images."""
-    train(subject.ready(GREY), Onlooker(steps=2))
+    train(subject.ready(GREY), StoppingObserver(steps=2))
     subject.run_in_colour()
 
 
@@ -84,7 +84,7 @@ def learned_numbers(subject: Subject) -> None:
     """What `learned` names are finite numbers, and probabilities are in [0, 1]."""
     trainer = subject.ready(GREY)
     before = trainer.method.learned()
-    train(trainer, Onlooker(steps=2))
+    train(trainer, StoppingObserver(steps=2))
     for said in (before, trainer.method.learned()):
         if not isinstance(said, Mapping):
             raise ConformanceError(

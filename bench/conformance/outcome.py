@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
 from augbench.bench.registry.plugins import plugin_files
 
 
@@ -115,6 +115,6 @@ def outcome_of(name: str, meaning: str, examine: Callable[[], str | None], befor
         return Outcome(name, Result.DOES_NOT_APPLY, str(reason), meaning=meaning)
     except UserError as error:
         return Outcome(name, Result.FAILED, str(error), meaning=meaning)
-    except FOREIGN_ERRORS as error:
-        text = f"It raised {in_words(error, *plugin_files())}."
+    except USER_CODE_ERRORS as error:
+        text = f"It raised {format_exception(error, *plugin_files())}."
         return Outcome(name, Result.FAILED, text, "Mend that.", meaning)

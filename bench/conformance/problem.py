@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.common.randomness import generator
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.protocol import Budget, Protocol
 
@@ -58,7 +58,7 @@ def _split(patterns: torch.Tensor, count: int, seed: int) -> Split:
     return Split((255 * (0.8 * patterns[labels] + 0.2 * noise)).to(torch.uint8), labels)
 
 
-def small_setting(channels: int = 1, image_size: int = 14, copies: int = 1, device: str = "cpu") -> Setting:
+def small_context(channels: int = 1, image_size: int = 14, copies: int = 1, device: str = "cpu") -> RunContext:
     """Make a setting for a method's own tests.
 
     Args:
@@ -67,4 +67,4 @@ def small_setting(channels: int = 1, image_size: int = 14, copies: int = 1, devi
         copies: Copies of each image for methods that have no number of their own.
         device: Where the method is to live.
     """
-    return Setting(shared_space(image_size), channels, CLASSES, TRAIN_IMAGES, EPOCHS, copies, torch.device(device))
+    return RunContext(shared_space(image_size), channels, CLASSES, TRAIN_IMAGES, EPOCHS, copies, torch.device(device))

@@ -10,7 +10,7 @@ from augbench.bench.conformance.augmentation import DRAWING_HOOKS, draw
 from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
 from augbench.bench.conformance.problem import EPOCHS, GREY
 from augbench.bench.conformance.states import first_difference, seed_globally, through_a_file
-from augbench.bench.conformance.subject import Onlooker, Subject, train
+from augbench.bench.conformance.subject import StoppingObserver, Subject, train
 from augbench.bench.contract.method import Method
 
 ADVICE = (
@@ -61,7 +61,7 @@ def resume(subject: Subject) -> None:
         seed_globally(100 + step)  # another process would not have this one's
         trainer = subject.trainer(GREY)
         trainer.load_state_dict(through_a_file(checkpoint))
-        train(trainer, Onlooker())
+        train(trainer, StoppingObserver())
         place = first_difference(end, _repeatable(trainer.state_dict()))
         if place:
             raise ConformanceError(

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
 from augbench.bench.conformance.outcome import ConformanceError
 
 
@@ -26,9 +26,9 @@ def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
         torch.save(state, buffer)
         buffer.seek(0)
         loaded: dict[str, Any] = torch.load(buffer, map_location="cpu", weights_only=True)
-    except FOREIGN_ERRORS as error:
+    except USER_CODE_ERRORS as error:
         raise ConformanceError(
-            f"What `state_dict` returns cannot be saved and loaded again: {in_words(error)[:300]}.",
+            f"What `state_dict` returns cannot be saved and loaded again: {format_exception(error)[:300]}.",
             "Return tensors, numbers, texts, lists and dictionaries only, no objects, arrays or functions.",
         ) from None
     return loaded

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from augbench.bench.conformance.problem import BUDGET, COLOUR, GREY, NETWORK, PROTOCOL, Problem, small_setting
+from augbench.bench.conformance.problem import BUDGET, COLOUR, GREY, NETWORK, PROTOCOL, Problem, small_context
 from augbench.bench.conformance.states import copied, seed_globally
 from augbench.bench.contract.method import Method
 from augbench.bench.contract.search import BuildNetwork, SearchProblem
@@ -21,7 +21,7 @@ from augbench.bench.training.stopping import StopRequested
 from augbench.bench.training.trainer import Trainer, new_trainer
 
 
-class Onlooker:
+class StoppingObserver:
     """An observer of training that asks it to stop after so many steps, or once the search is over."""
 
     def __init__(self, steps: int | None = None, *, search_only: bool = False) -> None:
@@ -44,7 +44,7 @@ class Onlooker:
             raise StopRequested
 
 
-def train(trainer: Trainer, observer: Onlooker) -> None:
+def train(trainer: Trainer, observer: StoppingObserver) -> None:
     """Train until the end or until the observer asks to stop."""
     try:
         trainer.train(observer)
@@ -71,7 +71,7 @@ class Search:
     changed: list[str]
 
 
-class Recorder(Onlooker):
+class Recorder(StoppingObserver):
     """Copies a run's state at some steps and remembers which learned tensors got a gradient."""
 
     def __init__(self, wanted: tuple[int, ...]) -> None:
@@ -153,9 +153,9 @@ class Subject:
 
     def alone(self, problem: Problem) -> Method[Any]:
         """Make the method as a run does, without the run."""
-        setting = small_setting(problem.channels, problem.image_size, BUDGET.baseline_copies, str(self.device))
+        context = small_context(problem.channels, problem.image_size, BUDGET.baseline_copies, str(self.device))
         settings = self.spec(problem).method.all_settings
-        return self.target(self.target.hyperparameters_type.model_validate(settings), setting)
+        return self.target(self.target.hyperparameters_type.model_validate(settings), context)
 
     def spec(self, problem: Problem) -> RunSpec:
         """Specify a short run."""
@@ -191,9 +191,9 @@ class Subject:
         """
         seed_globally(seed)
         trainer = self.trainer(problem)
-        watch = Watch(trainer.method.search)
+        watch = SearchSpy(trainer.method.search)
         trainer.method.search = watch.search  # type: ignore[method-assign]
-        train(trainer, Onlooker(search_only=True))
+        train(trainer, StoppingObserver(search_only=True))
         counted = trainer.cost.image_passes["search"]
         return Search(trainer, copied(trainer.method.state_dict()), counted, sum(watch.forwarded), watch.changed)
 
@@ -213,14 +213,14 @@ class Subject:
 
     def run_in_colour(self) -> None:
         """Train for two steps on colour images."""
-        train(self.ready(COLOUR), Onlooker(steps=2))
+        train(self.ready(COLOUR), StoppingObserver(steps=2))
 
 
 def _values(learnable: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in learnable.items()}
 
 
-class Watch:
+class SearchSpy:
     """Stands before a method's search, to see what it does with what it is given."""
 
     def __init__(self, search: Any) -> None:

@@ -31,7 +31,7 @@ H = TypeVar("H", bound=Hyperparameters)
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunContext:
     """What a method may know of the run that it is part of.
 
     Attributes:
@@ -61,13 +61,13 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Copies:
+class AugmentedBatch:
     """Augmented copies of a batch.
 
     Attributes:
         images: M copies of B images, copy by copy, float in [0, 1] or normalised; (M·B, C, H, W).
         draw: The draws behind them where the shared space made them.
-        normalised: Whether images are what `Setting.network_input` says instead of in [0, 1].
+        normalised: Whether images are what `RunContext.network_input` says instead of in [0, 1].
     """
 
     images: Tensor
@@ -103,16 +103,16 @@ class Method(Generic[H]):
     hyperparameters_type: ClassVar[type[Hyperparameters]] = Hyperparameters
     quick_hyperparameters: ClassVar[Mapping[str, Any]] = {}
 
-    def __init__(self, hyperparameters: H, setting: Setting) -> None:
+    def __init__(self, hyperparameters: H, context: RunContext) -> None:
         self.hyperparameters = hyperparameters
-        self.setting = setting
+        self.context = context
         self.learnable: dict[str, Tensor] = {}
         self.optimizers: dict[str, torch.optim.Optimizer] = {}
 
     @property
     def copies(self) -> int:
         """Augmented copies M of each image in a batch."""
-        return self.setting.baseline_copies
+        return self.context.baseline_copies
 
     def search(self, problem: SearchProblem) -> None:
         """Search for a policy before training; what is found goes into `learnable`."""
@@ -124,16 +124,16 @@ class Method(Generic[H]):
     def start_epoch(self, epoch: int) -> None:
         """Anneal; `epoch` counts from 0. Must depend on nothing but the epoch, so that a run can be resumed."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Make the augmented copies of a batch.
 
         Args:
             images: (B, C, H, W), uint8.
             generator: Source of randomness on the images' device.
         """
-        return Copies(to_unit_interval(repeat(images, self.copies)))
+        return AugmentedBatch(to_unit_interval(repeat(images, self.copies)))
 
-    def augment_indexed(self, images: Tensor, indices: Tensor, generator: torch.Generator) -> Copies:
+    def augment_indexed(self, images: Tensor, indices: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Make the copies of the images with these indices, as the training loop asks for them.
 
         Only to be overridden to spare the gather; what is made and what is drawn must be the same as by `augment`.
@@ -163,7 +163,7 @@ class Method(Generic[H]):
         """Return what is added to the mean loss before the backward pass, a scalar, or nothing."""
         return None
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Step the learned parameters; gradients of `learnable` are there.
 
         Args:
@@ -230,32 +230,32 @@ class SharedSpaceMethod(Method[H]):
         """Draw `count` transforms, one for each image; whatever is learned by gradients is differentiable in them."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to draw: override `draw`.")
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Make the augmented copies, each with a draw of its own."""
         draw = self.draw(self.copies * len(images), generator)
-        return Copies(self.setting.space.apply(images, draw), draw)
+        return AugmentedBatch(self.context.space.apply(images, draw), draw)
 
-    def augment_indexed(self, images: Tensor, indices: Tensor, generator: torch.Generator) -> Copies:
+    def augment_indexed(self, images: Tensor, indices: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Make the same copies at once, normalised where the training loop takes that."""
         if type(self).augment is not SharedSpaceMethod.augment:
             return super().augment_indexed(images, indices, generator)
-        space, form = self.setting.space, self.setting.network_input
+        space, form = self.context.space, self.context.network_input
         draw = self.draw(self.copies * len(indices), generator)
         output = space.apply(images, draw, indices=indices, network_input=form)
-        return Copies(output, draw, normalised=form is not None)
+        return AugmentedBatch(output, draw, normalised=form is not None)
 
     def test_policy(self) -> Policy | None:
         """Draw as in training, without gradients."""
 
         @torch.no_grad()
         def transform(images: Tensor, generator: torch.Generator) -> Tensor:
-            return self.setting.space.apply(images, self.draw(len(images), generator))
+            return self.context.space.apply(images, self.draw(len(images), generator))
 
         return transform
 
     def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
         """Draw as in training."""
-        return self.setting.space.matrices(self.draw(count, generator)).detach()
+        return self.context.space.matrices(self.draw(count, generator)).detach()
 
 
 def learned_numbers(method: Method[Any], said: Mapping[str, Any] | None = None) -> dict[str, float]:

@@ -39,17 +39,17 @@ class Range(BaseModel):
             raise ValueError(f"a logarithmic range cannot begin at {self.low:g}: give a low above 0")
         return self
 
-    def at(self, share: float) -> Choice:
+    def from_unit(self, fraction: float) -> Choice:
         """Return the value that is so far along the range; even shares give the values their even spread.
 
         Args:
-            share: In [0, 1).
+            fraction: In [0, 1).
         """
         if self.choices:
-            return self.choices[int(share * len(self.choices))]
+            return self.choices[int(fraction * len(self.choices))]
         # Each whole number has as long a part as any other, also the first and the last.
         low, high = (self.low - 0.5, self.high + 0.5) if self.whole else (self.low, self.high)
-        value = low * (high / low) ** share if self.log else low + share * (high - low)
+        value = low * (high / low) ** fraction if self.log else low + fraction * (high - low)
         return self.legible(value)
 
     def legible(self, value: float) -> float | int:

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import IMAGES_AT_A_TIME
-from augbench.bench.augmentation.transform_distribution import PlantedLaw
-from augbench.bench.data.source_files import Supply
+from augbench.bench.augmentation.transform_distribution import PlantedDistribution
+from augbench.bench.data.source_files import FileResolver
 
 VALIDATION_SHARE = 0.2
 VALIDATION_SEED = 0
@@ -63,7 +63,7 @@ class ImageData:
     test: Split
     classes: int
     provenance: str
-    planted: PlantedLaw | None = None
+    planted: PlantedDistribution | None = None
     held_out: Tensor | None = None
     upright_test: Split | None = None
 
@@ -114,9 +114,9 @@ class ImageData:
         """Mean and standard deviation of each channel of the training images, in [0, 1]; (C,) each."""
         counts = grey_level_counts(self.train.images).double()
         levels = torch.arange(256, dtype=torch.float64, device=counts.device) / 255
-        shares = counts / counts.sum(1, keepdim=True)
-        mean = shares @ levels
-        deviation = (shares * (levels - mean[:, None]) ** 2).sum(1).sqrt()
+        fractions = counts / counts.sum(1, keepdim=True)
+        mean = fractions @ levels
+        deviation = (fractions * (levels - mean[:, None]) ** 2).sum(1).sqrt()
         return mean.float(), deviation.float()
 
     def to(self, device: torch.device) -> "ImageData":
@@ -183,11 +183,11 @@ class DatasetSource(ABC):
         """Return the checksum of the source files, which is part of a run's identity."""
         return self.checksum
 
-    def prepare(self, supply: Supply) -> Path | None:
+    def prepare(self, resolver: FileResolver) -> Path | None:
         """Make once what `load` needs, which may download files; most data sets that come with a package need nothing.
 
         Args:
-            supply: Where files may come from, with the folder of data sets.
+            resolver: Where files may come from, with the folder of data sets.
 
         Returns:
             The folder with what was made, or nothing if nothing is needed.
@@ -214,12 +214,12 @@ class DatasetSource(ABC):
         """
 
 
-def class_shares_mask(labels: Tensor, share: float, seed: int, least: int = 0) -> Tensor:
+def class_shares_mask(labels: Tensor, fraction: float, seed: int, least: int = 0) -> Tensor:
     """Choose a share of the images of each class.
 
     Args:
         labels: (N,).
-        share: In [0, 1]; rounded to a whole number of images in each class.
+        fraction: In [0, 1]; rounded to a whole number of images in each class.
         seed: Seed of the choice.
         least: Images of each class that are chosen at least, where it has as many.
 
@@ -227,21 +227,21 @@ def class_shares_mask(labels: Tensor, share: float, seed: int, least: int = 0) -
         Which images are chosen; (N,) bool, on the device of the labels.
     """
     sizes = np.unique(labels.cpu().numpy(), return_counts=True)[1]
-    return _mask_of_each_class(labels, [max(least, round(share * size)) for size in sizes.tolist()], seed)
+    return _mask_of_each_class(labels, [max(least, round(fraction * size)) for size in sizes.tolist()], seed)
 
 
-def split_off_validation(train: Split, share: float, seed: int) -> tuple[Split, Split]:
+def split_off_validation(train: Split, fraction: float, seed: int) -> tuple[Split, Split]:
     """Cut a fixed validation split from the training images, for searches and tuning only.
 
     Args:
         train: Training images.
-        share: Share of the images of each class that is held out, in (0, 1).
+        fraction: Share of the images of each class that is held out, in (0, 1).
         seed: Seed of the choice.
 
     Returns:
         The images to fit on and the images held out; together they are `train`, class shares are kept.
     """
-    held_out = class_shares_mask(train.labels, share, seed)
+    held_out = class_shares_mask(train.labels, fraction, seed)
     return train.subset((~held_out).nonzero()[:, 0]), train.subset(held_out.nonzero()[:, 0])
 
 

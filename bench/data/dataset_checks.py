@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from augbench.bench.augmentation.transform_distribution import PlantedLaw
+from augbench.bench.augmentation.transform_distribution import PlantedDistribution
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
 
@@ -59,7 +59,7 @@ def check_loaded(name: str, data: ImageData) -> None:
     check_instance(name, "load", "what `load` returns", data, ImageData)
     check_instance(name, "load", "`provenance`", data.provenance, str)
     if data.planted is not None:
-        check_instance(name, "load", "`planted`", data.planted, PlantedLaw)
+        check_instance(name, "load", "`planted`", data.planted, PlantedDistribution)
     arrays = {"held_out": NamedArray(name, "held_out", data.held_out, Tensor)}
     for split in ("train", "test", "upright_test"):
         value = getattr(data, split)

@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from augbench.bench.common.disk import FULL, room_on_disk_of, what_helps
-from augbench.bench.common.errors import CannotGoOnError, UserError
+from augbench.bench.common.errors import RetryableError, UserError
 from augbench.bench.common.files import flush_to_disk
 from augbench.bench.common.locks import exclusive
 from augbench.bench.common.user_input import is_switched_on
@@ -23,18 +23,18 @@ PIECE = 1 << 20  # most bytes read at a time
 GZIP = b"\x1f\x8b"  # how every `.gz` file begins
 
 
-class Listener:
+class ProgressCallback:
     """Is told how far a download or a preparation is; this one does not care."""
 
     def progress(self, what: str, done: int, total: int | None) -> None:
         """Hear that `done` bytes out of `total`, where that is known, of something are there."""
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Hear a sentence."""
 
 
 @dataclass(frozen=True)
-class Published:
+class RemoteFile:
     """A file as its authors publish it.
 
     Attributes:
@@ -68,7 +68,7 @@ def offline() -> bool:
     return is_switched_on(OFFLINE_VARIABLE)
 
 
-def download(file: Published, root: Path, listener: Listener) -> Path:
+def download(file: RemoteFile, root: Path, progress: ProgressCallback) -> Path:
     """Download a file to its place below `root`; what a download that was killed has left is gone on with.
 
     A second process waits until the first one is done. Nothing stands in its place before its md5 is right.
@@ -76,7 +76,7 @@ def download(file: Published, root: Path, listener: Listener) -> Path:
     Args:
         file: What to download.
         root: Folder of data sets.
-        listener: Is told how far the download is.
+        progress: Is told how far the download is.
 
     Raises:
         UserError: If no mirror has the file, or it cannot be written.
@@ -87,18 +87,18 @@ def download(file: Published, root: Path, listener: Listener) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         waiting = f"Another process downloads {file.name} at the moment; waiting for it."
-        with exclusive(partial.with_suffix(".lock"), lambda: listener.say(waiting)):
+        with exclusive(partial.with_suffix(".lock"), lambda: progress.message(waiting)):
             if not target.exists():
-                _from_any_mirror(file, partial, listener)
+                _from_any_mirror(file, partial, progress)
                 partial.replace(target)
     return target
 
 
-def _from_any_mirror(file: Published, partial: Path, listener: Listener) -> None:
+def _from_any_mirror(file: RemoteFile, partial: Path, progress: ProgressCallback) -> None:
     reasons = [] if file.urls else ["No address of it is known"]
     for url in file.urls:
         try:
-            _from_mirror(file, url, partial, listener)
+            _from_mirror(file, url, partial, progress)
             return
         except (OSError, HTTPException, ValueError, _UnusableAnswerError) as error:  # none of these is the disk's
             reasons.append(f"{url}: {_in_words(error)}")
@@ -115,22 +115,22 @@ def _in_words(error: Exception) -> str:
     return " ".join(f"{reason}".split()).rstrip(".") or type(error).__name__
 
 
-def _from_mirror(file: Published, url: str, partial: Path, listener: Listener) -> None:
+def _from_mirror(file: RemoteFile, url: str, partial: Path, progress: ProgressCallback) -> None:
     """Bring `partial` to its full length from one server, and check it."""
     with disk_errors(partial):
         before = partial.stat().st_size if partial.exists() else 0
         if before and md5_of(partial) == file.md5:  # it was killed between its last byte and its place
             return
     try:
-        _receive(file, url, partial, before, listener)
+        _receive(file, url, partial, before, progress)
         _check(file, partial)
     except _UnusableAnswerError:
         if not before or partial.exists():
             raise
-        _from_mirror(file, url, partial, listener)  # what had been left from an earlier time was wrong
+        _from_mirror(file, url, partial, progress)  # what had been left from an earlier time was wrong
 
 
-def _receive(file: Published, url: str, partial: Path, before: int, listener: Listener) -> None:
+def _receive(file: RemoteFile, url: str, partial: Path, before: int, progress: ProgressCallback) -> None:
     headers = {"User-Agent": "augbench", "Accept-Encoding": "identity"}
     if before:
         headers["Range"] = f"bytes={before}-"
@@ -147,7 +147,7 @@ def _receive(file: Published, url: str, partial: Path, before: int, listener: Li
         start = before if resumed else 0
         total = file.size or _announced(answer, start)
         check_space(partial.parent, (total or 0) - start)
-        done = _copy(answer, partial, start, file.name, total, listener)
+        done = _copy(answer, partial, start, file.name, total, progress)
     if total is not None and done < total:
         raise _UnusableAnswerError(f"the connection ended after {done} of {total} bytes")
 
@@ -157,7 +157,9 @@ def _announced(answer: HTTPResponse, start: int) -> int | None:
     return start + int(length) if length and length.isdigit() else None
 
 
-def _copy(answer: HTTPResponse, partial: Path, done: int, name: str, total: int | None, listener: Listener) -> int:
+def _copy(
+    answer: HTTPResponse, partial: Path, done: int, name: str, total: int | None, progress: ProgressCallback
+) -> int:
     """Write what comes behind the first `done` bytes; returns how many there are then."""
     piece = _read(answer)
     if done == 0 and piece.lstrip().startswith(b"<"):  # before it replaces what an earlier download has left
@@ -166,7 +168,7 @@ def _copy(answer: HTTPResponse, partial: Path, done: int, name: str, total: int 
         while piece and (total is None or done <= total):  # what is too long already is not the file
             target.write(piece)
             done += len(piece)
-            listener.progress(name, done, total)
+            progress.progress(name, done, total)
             piece = _read(answer)
         flush_to_disk(target)
     return done
@@ -179,7 +181,7 @@ def _read(answer: HTTPResponse) -> bytes:
         raise _UnusableAnswerError(f"the connection broke off: {_in_words(error)}") from None
 
 
-def _check(file: Published, partial: Path) -> None:
+def _check(file: RemoteFile, partial: Path) -> None:
     """Delete a download that is complete and wrong."""
     with disk_errors(partial):
         wrong = difference(partial, file.md5, file.size)
@@ -249,7 +251,7 @@ def disk_errors(path: Path) -> Iterator[None]:
     """Turn errors of the disk into one paragraph for the user; `path` is what is worked on.
 
     Raises:
-        CannotGoOnError: If the disk is full, or something cannot be read or written.
+        RetryableError: If the disk is full, or something cannot be read or written.
     """
     try:
         yield
@@ -258,7 +260,7 @@ def disk_errors(path: Path) -> Iterator[None]:
         is_full = error.errno in FULL
         what = f"The disk of {path} is full" if is_full else f"{where} cannot be read or written"
         kept = "; it goes on from what is there" if is_full else ""
-        raise CannotGoOnError(
+        raise RetryableError(
             f"{what}: {error.strerror or error}. {what_helps(error, path, '--data')}, then give the same command "
             f"again{kept}."
         ) from None

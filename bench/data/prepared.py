@@ -34,7 +34,7 @@ from augbench.bench.data.dataset_checks import (
     check_loaded,
 )
 from augbench.bench.data.downloads import check_space, disk_errors
-from augbench.bench.data.source_files import SourceFile, Supply
+from augbench.bench.data.source_files import FileResolver, SourceFile
 
 FOLDER = "prepared"  # below the folder of data sets
 SUBSET_SEED = 0
@@ -112,25 +112,25 @@ class PreparedSource(DatasetSource):
         """Return the folder of the arrays, whose name changes with the version and the source files."""
         return root / FOLDER / f"{self.name}-v{self.version}-{self.checksum.partition(':')[2][:12]}"
 
-    def prepare(self, supply: Supply) -> Path:
+    def prepare(self, resolver: FileResolver) -> Path:
         """Find or download the source files and write the arrays, unless they are there and sound.
 
         A kill at any moment leaves nothing that looks finished; a second process waits until the first one is done.
         """
-        folder, listener = self.folder(supply.root), supply.listener
-        if self.is_sound(supply.root):
+        folder, progress = self.folder(resolver.root), resolver.progress
+        if self.is_sound(resolver.root):
             return folder  # which somebody else may have made where one must not write
         waiting = f"Another process prepares {self.name} at the moment; waiting for it."
         with disk_errors(folder.parent):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with exclusive(folder.parent / f".{self.name}.lock", lambda: listener.say(waiting)):
+            with exclusive(folder.parent / f".{self.name}.lock", lambda: progress.message(waiting)):
                 for left in folder.parent.glob(f".{self.name}.*.tmp"):  # by a process that was killed
                     shutil.rmtree(left, ignore_errors=True)  # it may be somebody else's, and does no harm
-                if not self.is_sound(supply.root):
-                    self._make(folder, supply)
+                if not self.is_sound(resolver.root):
+                    self._make(folder, resolver)
         return folder
 
-    def _make(self, folder: Path, supply: Supply) -> None:
+    def _make(self, folder: Path, resolver: FileResolver) -> None:
         if folder.is_symlink():  # what it points to is perhaps somebody else's
             raise UserError(
                 f"{folder} is a symbolic link to {folder.readlink()}, where the data set is damaged or missing. Delete "
@@ -141,8 +141,8 @@ class PreparedSource(DatasetSource):
             unpacked, result = work / "unpacked", work / "result"
             unpacked.mkdir()
             result.mkdir()
-            files = supply.provide(self.sources(), unpacked)
-            supply.listener.say(f"Preparing {self.name} …")
+            files = resolver.provide(self.sources(), unpacked)
+            resolver.progress.message(f"Preparing {self.name} …")
             arrays = self.read(files)
             check_instance(self.name, "read", "what `read` returns", arrays, Arrays)
             named = {name: NamedArray(self.name, name, value, np.ndarray) for name, value in vars(arrays).items()}
@@ -252,7 +252,7 @@ class NotPreparedError(UnfitMachineError):
         many = len(names) > 1
         sets = f"The data set{'s' * many} {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
         command = to_paste("data", "prepare", *names, "--data", self.root)
-        needed = [file for source in self.sources for file in Supply(self.root).missing(source.sources())]
+        needed = [file for source in self.sources for file in FileResolver(self.root).missing(source.sources())]
         files = [f"{file.name} (md5 {file.md5}) as {self.root / file.path}" for file in dict.fromkeys(needed)]
         without = (
             f"Without a network here, that needs {', '.join(files)}, or all of them in one folder, given to it "

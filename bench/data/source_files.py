@@ -17,8 +17,8 @@ from typing import IO, cast
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.downloads import (
     OFFLINE_VARIABLE,
-    Listener,
-    Published,
+    ProgressCallback,
+    RemoteFile,
     difference,
     disk_errors,
     download,
@@ -40,7 +40,7 @@ class SourceFile:
 
     path: str
     md5: str | None
-    published: Published
+    published: RemoteFile
 
     @property
     def is_packed(self) -> bool:
@@ -55,20 +55,20 @@ def combined_md5(sources: Sequence[SourceFile]) -> str:
 
 
 @dataclass(frozen=True)
-class Supply:
+class FileResolver:
     """Where source files may come from.
 
     Attributes:
         root: Folder of data sets, where downloads go.
         given: Another folder to look into, packed or unpacked files, in torchvision's layout or all in one folder.
         offline: Whether to download nothing.
-        listener: Is told how far things are.
+        progress: Is told how far things are.
     """
 
     root: Path
     given: Path | None = None
     offline: bool = False
-    listener: Listener = field(default_factory=Listener)
+    progress: ProgressCallback = field(default_factory=ProgressCallback)
 
     def provide(self, sources: Sequence[SourceFile], unpacked: Path) -> dict[str, Path]:
         """Find, unpack or download files, each with the right md5.
@@ -101,7 +101,7 @@ class Supply:
                 found |= self._from_published(published, wanted, unpacked)
         return {source.path: found[source.path] for source in sources}
 
-    def missing(self, sources: Sequence[SourceFile]) -> list[Published]:
+    def missing(self, sources: Sequence[SourceFile]) -> list[RemoteFile]:
         """Published files of which something is nowhere to be seen, right or wrong."""
         absent = [s for s in sources if not self._is_seen(s)]
         return list(dict.fromkeys(source.published for source in absent))
@@ -151,13 +151,13 @@ class Supply:
         right = (path for name in names for path in self._candidates(name) if md5_of(path) == md5)
         return next(right, None) or self._renamed(source.path, md5, None)
 
-    def _from_published(self, published: Published, wanted: list[SourceFile], unpacked: Path) -> dict[str, Path]:
+    def _from_published(self, published: RemoteFile, wanted: list[SourceFile], unpacked: Path) -> dict[str, Path]:
         archive = self._published(published, wanted)
         if not wanted[0].is_packed:
             return {wanted[0].path: archive}
-        return unpack(archive, wanted, unpacked, self.listener)
+        return unpack(archive, wanted, unpacked, self.progress)
 
-    def _published(self, published: Published, wanted: list[SourceFile]) -> Path:
+    def _published(self, published: RemoteFile, wanted: list[SourceFile]) -> Path:
         wrong = []
         for path in self._candidates(published.path):
             what = difference(path, published.md5, published.size)
@@ -177,7 +177,7 @@ class Supply:
             raise _damaged_error(wrong)
         if self.downloads_nothing:  # it has gone since it was seen
             raise MissingFilesError([published], self)
-        return download(published, self.root, self.listener)
+        return download(published, self.root, self.progress)
 
 
 def _parts_of_name(path: str) -> set[str]:
@@ -191,13 +191,13 @@ class MissingFilesError(UserError):
         files: The files.
     """
 
-    def __init__(self, files: Sequence[Published], supply: Supply) -> None:
+    def __init__(self, files: Sequence[RemoteFile], resolver: FileResolver) -> None:
         self.files = tuple(dict.fromkeys(files))
-        elsewhere = f", nor in {supply.given}" if supply.given else ""
-        switch = "--offline is given" if supply.offline else f"{OFFLINE_VARIABLE} is set"
+        elsewhere = f", nor in {resolver.given}" if resolver.given else ""
+        switch = "--offline is given" if resolver.offline else f"{OFFLINE_VARIABLE} is set"
         several = len(self.files) > 1
-        named = [f"{supply.root / file.path} (md5 {file.md5}, {' or '.join(file.urls)})" for file in self.files]
-        alike = dict.fromkeys(str(path) for file in self.files for path in supply.alike(file.path, None))
+        named = [f"{resolver.root / file.path} (md5 {file.md5}, {' or '.join(file.urls)})" for file in self.files]
+        alike = dict.fromkeys(str(path) for file in self.files for path in resolver.alike(file.path, None))
         others = f" Of similar names, but with another md5: {', '.join(alike)}." if alike else ""
         super().__init__(
             f"{len(self.files)} published file{'s are' if several else ' is'} not in place{elsewhere}: "
@@ -214,7 +214,7 @@ def _damaged_error(wrong: list[str]) -> UserError:
     )
 
 
-def unpack(archive: Path, wanted: Sequence[SourceFile], folder: Path, listener: Listener) -> dict[str, Path]:
+def unpack(archive: Path, wanted: Sequence[SourceFile], folder: Path, progress: ProgressCallback) -> dict[str, Path]:
     """Unpack some members of an archive, `.tar.gz`, `.zip` or `.gz`, whatever else is in it.
 
     Only the contents of plain files are read, and names in the archive are only compared, never written to.
@@ -223,7 +223,7 @@ def unpack(archive: Path, wanted: Sequence[SourceFile], folder: Path, listener: 
         archive: The archive; its md5 has been checked.
         wanted: Its members.
         folder: Folder to unpack into.
-        listener: Is told which one is being unpacked.
+        progress: Is told which one is being unpacked.
 
     Returns:
         The path of each unpacked file, by the `path` of the source.
@@ -232,7 +232,7 @@ def unpack(archive: Path, wanted: Sequence[SourceFile], folder: Path, listener: 
         UserError: If a member is missing, no plain file or damaged.
         OSError: If something cannot be read or written.
     """
-    listener.say(f"Unpacking {archive.name} …")
+    progress.message(f"Unpacking {archive.name} …")
     targets = {source.path: folder / f"{number}-{Path(source.path).name}" for number, source in enumerate(wanted)}
     left = set(targets)
     try:

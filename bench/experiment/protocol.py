@@ -102,5 +102,5 @@ class Budget(BaseModel):
         return _along_cosine(self.learning_rate, end, (step - turn) / max(steps - 1 - turn, 1e-9))
 
 
-def _along_cosine(start: float, end: float, share: float) -> float:
-    return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
+def _along_cosine(start: float, end: float, fraction: float) -> float:
+    return end + (start - end) * (1 + math.cos(math.pi * fraction)) / 2

@@ -72,7 +72,7 @@ class RunSpec(BaseModel):
         return _sha256(f'{self._all_but_seed.removesuffix("}")},"seed":{self.seed}}}')
 
     @cached_property
-    def kind(self) -> str:
+    def configuration(self) -> str:
         """Identify what runs have in common that differ in nothing but their seed; made like the identity."""
         return _sha256(self._all_but_seed)
 

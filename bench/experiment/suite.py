@@ -204,7 +204,9 @@ class Suite(_Strict):
                     kinds = comparison.at_level(self._level).specs(part.seeds[0], part.protocol, f"suite {part.name!r}")
                     entries = comparison.methods * len(comparison.datasets)
                     found |= {
-                        kind.kind: entry.tuning for kind, entry in zip(kinds, entries, strict=True) if entry.tuning
+                        kind.configuration: entry.tuning
+                        for kind, entry in zip(kinds, entries, strict=True)
+                        if entry.tuning
                     }
         return found
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import last_owner, owner_here
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
-from augbench.bench.runs.run_states import Observed, RunStates
+from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.runs.slurm_queue import cancel_jobs
 from augbench.bench.runs.submissions import Submission
 
@@ -57,7 +57,7 @@ def cancel(folders: Sequence[RunFolder], out: Path) -> list[RunFolder]:
     return [folder for folder, _ in found]
 
 
-def _whole_jobs(waiting: Sequence[Observed]) -> Iterator[tuple[Submission, str]]:
+def _whole_jobs(waiting: Sequence[RunStatus]) -> Iterator[tuple[Submission, str]]:
     """Find the jobs of which every run waits and is cancelled; others see the requests when they get to such a run."""
     jobs = [(one.submission, one.job) for one in waiting if one.submission is not None and one.job is not None]
     runs = Counter((submission.token, job) for submission, job in jobs)
@@ -67,7 +67,7 @@ def _whole_jobs(waiting: Sequence[Observed]) -> Iterator[tuple[Submission, str]]
             yield submission, job
 
 
-def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFolder, Observed]]:
+def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFolder, RunStatus]]:
     """Tell the states of runs; one whose result is damaged is executed by nobody and holds up no other."""
     states = RunStates(out)
     for folder in folders:
@@ -75,7 +75,7 @@ def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFold
             yield folder, states.of(folder)
 
 
-def end_at_once(folder: RunFolder, known: Observed) -> str:
+def end_at_once(folder: RunFolder, known: RunStatus) -> str:
     """End the process that executes a run, without waiting until it has saved; what it has saved before is kept.
 
     Args:

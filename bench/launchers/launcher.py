@@ -11,17 +11,17 @@ from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.planning.profile import Profile
 from augbench.bench.registry.plugins import plugin_files
 from augbench.bench.registry.registry import Catalogue, build_catalogue
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
-class Order:
+class LaunchRequest:
     """What a launcher is asked to do.
 
     Attributes:
         out: Output folder of the runs.
-        placement: Device, threads and data of each run.
+        settings: Device, threads and data of each run.
         profile: Resources and settings of the launcher.
         fail_fast: Whether the first run that fails stops the others.
         allow_changed_code: Whether a run that waits may be executed with other code than that of now.
@@ -29,7 +29,7 @@ class Order:
     """
 
     out: Path
-    placement: Placement
+    settings: ExecutionSettings
     profile: Profile
     fail_fast: bool = False
     allow_changed_code: bool = False
@@ -76,24 +76,24 @@ class Launcher(ABC):
     title: ClassVar[str] = ""
     waits: ClassVar[bool] = True
 
-    def check(self, runs: Sequence[PlannedRun], order: Order) -> None:  # noqa: B027 - by default there is nothing
+    def check(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> None:  # noqa: B027 - by default there is nothing
         """Find what can be known to be wrong before anything is placed.
 
         Raises:
             UserError: If something is.
         """
 
-    def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
+    def describe(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> list[str]:
         """Say in a few lines what would be placed where."""
         return [f"{len(runs)} to do, placed by {self.name}."]
 
     @abstractmethod
-    def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
+    def launch(self, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]) -> None:
         """Place every run, each to be executed by one process at a time.
 
         Args:
             runs: What to run; runs that are done by then are passed over.
-            order: Where and how.
+            request: Where and how.
             poll: Called a few times a second while runs go on.
 
         Raises:

@@ -8,13 +8,13 @@ from pathlib import Path
 from augbench.bench.common.disk import room_on_disk_of
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import owner_of
-from augbench.bench.common.user_code import FOREIGN_ERRORS
+from augbench.bench.common.user_code import USER_CODE_ERRORS
 from augbench.bench.conformance.apart import run_apart
 from augbench.bench.data.dataset_checks import check_for_tuning, load_checked
 from augbench.bench.data.prepared import NotPreparedError, PreparedSource
 from augbench.bench.experiment.catalogues import dataset_and_options, datasets, networks
 from augbench.bench.experiment.spec import Component, RunSpec
-from augbench.bench.launchers.launcher import Activity, Launcher, Order, launchers
+from augbench.bench.launchers.launcher import Activity, Launcher, LaunchRequest, launchers
 from augbench.bench.networks.base import build_checked
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.registry.plugins import explaining
@@ -28,12 +28,12 @@ FILES_OF_A_RUN = 15  # and folders
 SECONDS_TO_LOAD = 1800.0  # a data set of strangers, before a launch
 
 
-def prepare_launch(runs: Sequence[PlannedRun], order: Order) -> Launcher:
+def prepare_launch(runs: Sequence[PlannedRun], request: LaunchRequest) -> Launcher:
     """Check all that can be known to be wrong before a run is placed.
 
     Args:
         runs: What is to be run, from a plan.
-        order: Where and how.
+        request: Where and how.
 
     Returns:
         The launcher.
@@ -42,35 +42,37 @@ def prepare_launch(runs: Sequence[PlannedRun], order: Order) -> Launcher:
         UserError: If there is no such launcher, it cannot place the runs, the folder cannot be used, or a data set is
             missing.
     """
-    launcher = launchers().get(order.profile.launcher)()
-    check_data_and_networks([run.spec for run in runs], order.placement.data)
-    _check_output(runs, order.out)
-    launcher.check(runs, order)
+    launcher = launchers().get(request.profile.launcher)()
+    check_data_and_networks([run.spec for run in runs], request.settings.data)
+    _check_output(runs, request.out)
+    launcher.check(runs, request)
     return launcher
 
 
-def launch(runs: Sequence[PlannedRun], order: Order, launcher: Launcher, poll: Callable[[Activity], None]) -> None:
+def launch(
+    runs: Sequence[PlannedRun], request: LaunchRequest, launcher: Launcher, poll: Callable[[Activity], None]
+) -> None:
     """Have runs executed that have no result yet; those that failed start again from the beginning.
 
     Args:
         runs: What to run, from a plan.
-        order: Where and how.
+        request: Where and how.
         launcher: The launcher, from `prepare_launch`.
         poll: Called a few times a second with what is going on.
 
     Raises:
         UserError: If nothing can be placed.
     """
-    mark_output_folder(order.out)
+    mark_output_folder(request.out)
     for run in runs:
         run.folder.write_spec(run.spec)
         run.folder.withdraw_cancel()
         with suppress(BusyError):  # somebody else has started it again already
-            if order.from_scratch:
+            if request.from_scratch:
                 run.folder.set_attempts_aside()
             elif run.state is RunState.FAILED:
                 run.folder.set_failure_aside()
-    launcher.launch(runs, order, poll)
+    launcher.launch(runs, request, poll)
 
 
 def _check_output(runs: Sequence[PlannedRun], out: Path) -> None:
@@ -129,10 +131,10 @@ def _load_apart(component: Component, root: Path) -> None:
     Raises:
         UserError: If it does that, or cannot be used.
     """
-    order = {"do": "load dataset", "name": component.name, "label": component.label, "data": str(root)}
+    request = {"do": "load dataset", "name": component.name, "label": component.label, "data": str(root)}
     settings = dict(component.all_settings)
     what = f"Loading the data set {component.label!r}"
-    run_apart(what, order | {"settings": settings}, SECONDS_TO_LOAD, lambda text: None)
+    run_apart(what, request | {"settings": settings}, SECONDS_TO_LOAD, lambda text: None)
 
 
 def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
@@ -152,5 +154,5 @@ def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
             build_checked(network(), data.channels, data.image_size, data.classes)
         except UserError:
             raise
-        except FOREIGN_ERRORS:  # of a network that may need a GPU, which is perhaps not here: its run will say so
+        except USER_CODE_ERRORS:  # of a network that may need a GPU, which is perhaps not here: its run will say so
             continue

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from augbench.bench.common.errors import UserError, end_in_words
-from augbench.bench.launchers.launcher import Activity, EndedAtOnce, Launcher, Order
+from augbench.bench.launchers.launcher import Activity, EndedAtOnce, Launcher, LaunchRequest
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.registry.registry import register
 from augbench.bench.runs.causes import Cause
@@ -175,10 +175,10 @@ def _in_one_sentence(death: WorkerDiedError) -> str:
 
 
 @dataclass
-class Crew:
+class WorkerPool:
     """The workers of one launch and what they share."""
 
-    order: Order
+    request: LaunchRequest
     waiting: "queue.SimpleQueue[PlannedRun]" = field(default_factory=queue.SimpleQueue)
     workers: list[Worker] = field(default_factory=list)
     running: dict[int, RunFolder] = field(default_factory=dict)
@@ -193,12 +193,12 @@ class Crew:
             worker.forget_old_words()
         return Activity(tuple(list(self.running.values())), tuple(self.ended), tuple(self.notes))
 
-    def hire(self, number: int) -> Worker:
+    def start_worker(self, number: int) -> Worker:
         """Make the worker with a number; GPUs are given out in turn."""
-        where = self.order.placement
+        where = self.request.settings
         devices = available_devices(where.device)
         arguments = (devices[number % len(devices)], str(where.workers), str(where.data), str(os.getpid()))
-        threads = str(self.order.profile.resources.threads)
+        threads = str(self.request.profile.resources.threads)
         own = {"OMP_NUM_THREADS": threads, COMMAND_VARIABLE: given_command(), LAUNCHER_VARIABLE: Local.name}
         # -P keeps the folder that the command was given in off the module path
         command = [sys.executable, "-P", "-m", "augbench.bench.training.worker", *arguments]
@@ -208,7 +208,7 @@ class Crew:
 
     def work(self, number: int) -> None:
         """Execute waiting runs until there are none; what one thread of the launcher does."""
-        worker = self.hire(number)
+        worker = self.start_worker(number)
         try:
             while not self.stopping.is_set():
                 try:
@@ -223,7 +223,7 @@ class Crew:
         folder = run.folder
         self.running[number] = folder
         try:
-            answer = worker.execute(folder, self.order.profile.resources_for(run.spec.method.name).threads)
+            answer = worker.execute(folder, self.request.profile.resources_for(run.spec.method.name).threads)
         except NoWorkerError as error:
             self.problems.append(error)
             self.stop()
@@ -240,7 +240,7 @@ class Crew:
             self.waiting.put(run)
             return
         self.ended.append(folder)
-        if answer == RunState.FAILED and self.order.fail_fast:
+        if answer == RunState.FAILED and self.request.fail_fast:
             self.stop()
 
     def _note_owner(self, folder: RunFolder) -> None:
@@ -276,56 +276,56 @@ class Local(Launcher):
 
     title = "this machine: a few worker processes, GPUs given out in turn"
 
-    def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
+    def describe(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> list[str]:
         """Say how many at a time, and where."""
-        devices = ", ".join(available_devices(order.placement.device))
-        return [f"{len(runs)} on this machine, at most {order.placement.workers} at a time, on {devices}."]
+        devices = ", ".join(available_devices(request.settings.device))
+        return [f"{len(runs)} on this machine, at most {request.settings.workers} at a time, on {devices}."]
 
-    def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
+    def launch(self, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]) -> None:
         """Have every run executed and return when all have ended."""
-        crew = Crew(order)
+        pool = WorkerPool(request)
         for run in runs:
-            crew.waiting.put(run)
-        count = max(1, min(order.placement.workers, len(runs)))
+            pool.waiting.put(run)
+        count = max(1, min(request.settings.workers, len(runs)))
         with ThreadPoolExecutor(count) as threads:
-            tasks = [threads.submit(crew.work, number) for number in range(count)]
+            tasks = [threads.submit(pool.work, number) for number in range(count)]
             try:
                 while wait(tasks, timeout=POLL_SECONDS).not_done:
-                    poll(crew.activity())
+                    poll(pool.activity())
             except KeyboardInterrupt:
-                _stop(crew, tasks, poll)
+                _stop(pool, tasks, poll)
                 raise
             finally:
                 if not all(task.done() for task in tasks):  # something went wrong here
-                    crew.stop()
+                    pool.stop()
         for task in tasks:
             task.result()
-        for problem in sorted(crew.problems, key=lambda one: not isinstance(one, NoWorkerError)):
+        for problem in sorted(pool.problems, key=lambda one: not isinstance(one, NoWorkerError)):
             raise problem
-        poll(crew.activity())
+        poll(pool.activity())
 
 
-def _stop(crew: Crew, tasks: "Sequence[Future[None]]", poll: Callable[[Activity], None]) -> None:
+def _stop(pool: WorkerPool, tasks: "Sequence[Future[None]]", poll: Callable[[Activity], None]) -> None:
     """Have every run saved; at another Ctrl-C end them as they are.
 
     Raises:
         EndedAtOnce: If some were.
     """
-    crew.stop()
-    names = [folder.path.name for folder in list(crew.running.values())]
+    pool.stop()
+    names = [folder.path.name for folder in list(pool.running.values())]
     if names:
-        crew.notes.append(
+        pool.notes.append(
             f"Waiting for {', '.join(names)} to save and stop. Ctrl-C again ends them at once; what they have saved "
             "before is kept."
         )
     try:
-        poll(crew.activity())  # says at once what is waited for
+        poll(pool.activity())  # says at once what is waited for
         while wait(tasks, timeout=POLL_SECONDS).not_done:
-            poll(crew.activity())
+            poll(pool.activity())
     except KeyboardInterrupt:
         with _no_more_interrupts():
-            unsaved = list(crew.running.values())
-            crew.kill()
+            unsaved = list(pool.running.values())
+            pool.kill()
             wait(tasks)
         raise EndedAtOnce(unsaved) from None
 

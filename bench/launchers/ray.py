@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from augbench.bench.common.errors import UserError, shortened
 from augbench.bench.common.files import make_folder, write_json, write_text
-from augbench.bench.launchers.launcher import Activity, Launcher, Order
+from augbench.bench.launchers.launcher import Activity, Launcher, LaunchRequest
 from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
 from augbench.bench.launchers.ray_jobs.cluster import Node
 from augbench.bench.planning.plan import PlannedRun
@@ -37,32 +37,32 @@ class Ray(Launcher):
 
     title = "Ray Tune: a cluster that runs already or one on this machine; runs may share a GPU"
 
-    def check(self, runs: Sequence[PlannedRun], order: Order) -> None:
+    def check(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> None:
         """Find what no node of the cluster could ever give.
 
         Raises:
             UserError: If Ray is not installed, the cluster does not answer, or no node has what a run needs.
         """
-        nodes = ray_cluster.nodes(order.profile.ray)
+        nodes = ray_cluster.nodes(request.profile.ray)
         for method in sorted({run.spec.method.name for run in runs}):
-            _check_fits(method, order.profile.resources_for(method), nodes, order.placement.device)
+            _check_fits(method, request.profile.resources_for(method), nodes, request.settings.device)
 
-    def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
+    def describe(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> list[str]:
         """Say where runs would be placed and how many have room there."""
-        nodes = ray_cluster.nodes(order.profile.ray)
-        address = order.profile.ray.address
+        nodes = ray_cluster.nodes(request.profile.ray)
+        address = request.profile.ray.address
         where = f"the Ray cluster {address}" if address else "a Ray cluster of its own on this machine"
         lines = [f"{len(runs)} to do on {where}: {'; '.join(map(_described, nodes))}."]
         for method in sorted({run.spec.method.name for run in runs}):
-            needs = order.profile.resources_for(method)
+            needs = request.profile.resources_for(method)
             room = sum(_room(needs, node) for node in nodes)
             lines.append(f"{method}: {_needs(needs)} each, at most {room} at a time.")
         return lines
 
-    def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
+    def launch(self, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]) -> None:
         """Have every run executed and return when all have ended."""
-        with ray_cluster.connected(order.profile.ray, worker_environment()):
-            Campaign(runs, order).run(poll)
+        with ray_cluster.connected(request.profile.ray, worker_environment()):
+            RayLaunch(runs, request).run(poll)
 
 
 def worker_environment() -> dict[str, str]:
@@ -77,16 +77,16 @@ def worker_environment() -> dict[str, str]:
     return own | given | path | {"PYTHONSAFEPATH": "1"}
 
 
-class Campaign:
+class RayLaunch:
     """One launch: its runs as trials, and the thread in which Tune places them, since its loop cannot be polled."""
 
-    def __init__(self, runs: Sequence[PlannedRun], order: Order) -> None:
+    def __init__(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> None:
         from augbench.bench.launchers.ray_jobs.trials import CODE_FILE, STOP_FILE, Progress
 
         self.runs = {str(run.folder.path.resolve()): run for run in runs}
-        self.order = order
+        self.request = request
         self.progress = Progress()
-        parent = make_folder(order.out.resolve() / "submissions")
+        parent = make_folder(request.out.resolve() / "submissions")
         self.folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))
         self.stop_file = self.folder / STOP_FILE
         self.code_file = self.folder / CODE_FILE
@@ -145,7 +145,7 @@ class Campaign:
         """
         from augbench.bench.launchers.ray_jobs.trials import place
 
-        place([self.task(run) for run in self.runs.values()], folder, self.order.profile.ray.failures, self.progress)
+        place([self.task(run) for run in self.runs.values()], folder, self.request.profile.ray.failures, self.progress)
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -156,8 +156,8 @@ class Campaign:
         """Say how a run is to be executed."""
         from augbench.bench.launchers.ray_jobs.trials import Task
 
-        needs = self.order.profile.resources_for(run.spec.method.name)
-        where = self.order.placement
+        needs = self.request.profile.resources_for(run.spec.method.name)
+        where = self.request.settings
         return Task(
             folder=str(run.folder.path.resolve()),
             device="cuda" if needs.gpus and where.device != "cpu" else "cpu",
@@ -167,7 +167,7 @@ class Campaign:
             workers=sum(_room(needs, node) for node in self.nodes),
             data=str(where.data.resolve()),
             stop_file=str(self.stop_file),
-            code_file="" if self.order.allow_changed_code else str(self.code_file),
+            code_file="" if self.request.allow_changed_code else str(self.code_file),
         )
 
     def _look_at_ended(self) -> None:
@@ -177,7 +177,7 @@ class Campaign:
         for folder in new:
             if folder in self.progress.lost:
                 self._record_death(self.runs[folder].folder, self.progress.lost[folder])
-        failed = self.order.fail_fast and any(map(self._has_failed, new))
+        failed = self.request.fail_fast and any(map(self._has_failed, new))
         if failed or self.progress.hopeless:
             self.stop()
 

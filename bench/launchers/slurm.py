@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.launchers.launcher import Activity, Launcher, Order
+from augbench.bench.launchers.launcher import Activity, Launcher, LaunchRequest
 from augbench.bench.launchers.slurm_jobs.arrays import RunArray, make_arrays
 from augbench.bench.launchers.slurm_jobs.checks import (
     check_resources,
@@ -47,20 +47,20 @@ class Slurm(Launcher):
     title = "Slurm: job arrays; runs are told before their time limit, save, queue again and go on"
     waits = False
 
-    def check(self, runs: Sequence[PlannedRun], order: Order) -> None:
+    def check(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> None:
         """Find what Slurm would refuse, or what would fail on every node."""
         _import_submitit()
-        profile = at_site(order.profile)
+        profile = at_site(request.profile)
         names = dict.fromkeys(run.spec.method.name for run in runs)
         check_resources(profile, [(name, profile.resources_for(name)) for name in names])
-        data = order.placement.data
-        check_visible([order.out, data] if data.exists() else [order.out], profile)
+        data = request.settings.data
+        check_visible([request.out, data] if data.exists() else [request.out], profile)
 
-    def describe(self, runs: Sequence[PlannedRun], order: Order) -> list[str]:
+    def describe(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> list[str]:
         """Say which arrays would be submitted, with what resources."""
-        profile = at_site(order.profile)
+        profile = at_site(request.profile)
         groups: dict[str, list[RunArray]] = {}
-        for array in make_arrays(runs, order.profile, _size(order)):
+        for array in make_arrays(runs, request.profile, _size(request)):
             groups.setdefault(_words(array.resources), []).append(array)
         with _no_outer_job():
             for arrays in groups.values():
@@ -72,32 +72,32 @@ class Slurm(Launcher):
             for words, arrays in groups.items()
         ]
 
-    def launch(self, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
+    def launch(self, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]) -> None:
         """Submit the runs; what is refused is recorded, and the rest is submitted all the same."""
-        note = f"Another launcher is submitting runs of {order.out}; waiting until it is done."
-        with submitting(order.out, lambda: poll(Activity((), (), (note,)))):
-            _forget_half_submitted(order.out)
-            states = RunStates(order.out)
+        note = f"Another launcher is submitting runs of {request.out}; waiting until it is done."
+        with submitting(request.out, lambda: poll(Activity((), (), (note,)))):
+            _forget_half_submitted(request.out)
+            states = RunStates(request.out)
             # another launcher may have submitted some since the plan was made
             left = [run for run in runs if states.of(run.folder).state not in PLACED_ALREADY]
             launch, code = secrets.token_hex(4), fingerprint()
             jobs: list[str | None] = []
-            for array in make_arrays(left, order.profile, _size(order)):
+            for array in make_arrays(left, request.profile, _size(request)):
                 # where an array is refused, those that would follow it follow the one before
                 before = None if array.follows is None else jobs[array.follows]
-                jobs.append(_submit(array, order, launch, code, before) or before)
+                jobs.append(_submit(array, request, launch, code, before) or before)
         poll(Activity((), ()))
 
 
 def _counted(arrays: Sequence[RunArray]) -> str:
     runs = sum(len(array.runs) for array in arrays)
-    most = sum(array.at_a_time for array in arrays if array.follows is None)
+    most = sum(array.max_parallel for array in arrays if array.follows is None)
     where = "a job array" if len(arrays) == 1 else f"{len(arrays)} job arrays"
     return f"{runs} in {where}, at most {most} at a time"
 
 
-def _size(order: Order) -> int:
-    return min(order.profile.slurm.array_size, largest_array(at_site(order.profile).slurm.clusters or ""))
+def _size(request: LaunchRequest) -> int:
+    return min(request.profile.slurm.array_size, largest_array(at_site(request.profile).slurm.clusters or ""))
 
 
 def at_site(profile: Profile) -> Profile:
@@ -122,31 +122,33 @@ def _forget_half_submitted(out: Path) -> None:
             submission.model_copy(update={"error": "The launcher died while it submitted the job."}).write()
 
 
-def _submit(array: RunArray, order: Order, launch: str, code: dict[str, Any], before: str | None) -> str | None:
+def _submit(
+    array: RunArray, request: LaunchRequest, launch: str, code: dict[str, Any], before: str | None
+) -> str | None:
     """Submit an array, to begin when another one has ended; returns its id, or None if it was refused."""
     submission = new_submission(
         Slurm.name,
-        order.out,
+        request.out,
         [run.folder.path.name for run in array.runs],
         resources=array.resources.model_dump(),
         arguments={
-            "device": _device(order.placement.device, array.resources),
-            "data": str(order.placement.data.resolve()),
+            "device": _device(request.settings.device, array.resources),
+            "data": str(request.settings.data.resolve()),
             "plugins": os.pathsep.join(map(str, plugin_files())),
             "launch": launch,  # which arrays belong together
-            "restarts": order.profile.slurm.restarts,
-            "fail_fast": order.fail_fast,
-            "allow_changed_code": order.allow_changed_code,
+            "restarts": request.profile.slurm.max_requeues,
+            "fail_fast": request.fail_fast,
+            "allow_changed_code": request.allow_changed_code,
         },
         code=code,
         command=given_command(),
     )
-    settings = at_site(order.profile).slurm
+    settings = at_site(request.profile).slurm
     about = {"cluster": settings.clusters or "", "runs_per_job": settings.runs_per_job}
     submission = submission.model_copy(update=about)
     submission.write()
     errors = _import_submitit().core.utils
-    executor = _executor(submission, array, order, before)
+    executor = _executor(submission, array, request, before)
     try:
         with _no_outer_job(), redirect_stderr(io.StringIO()):  # sbatch's words are in the exception, too
             jobs = executor.map_array(RunJob(str(submission.folder)), range(submission.jobs))
@@ -172,10 +174,10 @@ def _device(chosen: str, resources: Resources) -> str:
     return "cuda" if resources.gpus else "cpu"
 
 
-def _executor(submission: Submission, array: RunArray, order: Order, before: str | None) -> "ArrayExecutor":
+def _executor(submission: Submission, array: RunArray, request: LaunchRequest, before: str | None) -> "ArrayExecutor":
     from augbench.bench.launchers.slurm_jobs.sbatch import ArrayExecutor
 
-    settings, resources = at_site(order.profile).slurm, array.resources
+    settings, resources = at_site(request.profile).slurm, array.resources
     executor = ArrayExecutor(
         submission.folder / "jobs",
         settings.clusters or "",
@@ -186,8 +188,8 @@ def _executor(submission: Submission, array: RunArray, order: Order, before: str
         job_name=submission.job_name,
         time=resources.time_minutes,
         cpus_per_task=resources.cpus,
-        array_parallelism=array.at_a_time,
-        signal_delay_s=settings.warning_seconds,
+        array_parallelism=array.max_parallel,
+        signal_delay_s=settings.signal_delay_s,
         stderr_to_stdout=True,
         srun_args=[f"--cpus-per-task={resources.cpus}"],  # srun does not take it from sbatch in every version
         setup=list(settings.setup),

@@ -121,7 +121,7 @@ def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock |
     training = step.seconds / step.images * images * epochs
     seconds = compiled | {"training": training, "evaluation": _evaluation_seconds(trainer, now)}
     return Measurement(
-        kind=spec.kind,
+        kind=spec.configuration,
         device=describe_device(device),
         gpu=device.type == "cuda",
         what=f"{spec.method.label}, {spec.dataset.label}, {spec.network.label}, {epochs} epochs",

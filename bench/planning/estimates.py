@@ -75,9 +75,11 @@ class Finished:
 
 def finished_runs(plan: Plan, out: Path) -> list[Finished]:
     """List the finished runs of an output folder that are of a kind in a plan, be they in the plan or not."""
-    inside = [Finished(run.spec.kind, run.folder, run.seconds) for run in plan.runs if run.state is RunState.DONE]
+    inside = [
+        Finished(run.spec.configuration, run.folder, run.seconds) for run in plan.runs if run.state is RunState.DONE
+    ]
     return inside + [
-        Finished(spec.kind, folder, seconds) for spec, folder, seconds in seconds_of_others(plan.runs, out)
+        Finished(spec.configuration, folder, seconds) for spec, folder, seconds in seconds_of_others(plan.runs, out)
     ]
 
 
@@ -211,8 +213,8 @@ def groups_of(plan: Plan, out: Path, profile: Profile, here: str) -> list[Group]
     states: dict[str, Counter[RunState]] = defaultdict(Counter)
     specs: dict[str, RunSpec] = {}
     for run in plan.runs:
-        states[run.spec.kind][run.state] += 1
-        specs.setdefault(run.spec.kind, run.spec)
+        states[run.spec.configuration][run.state] += 1
+        specs.setdefault(run.spec.configuration, run.spec)
     return [_group(spec, states[kind], known.get(kind), profile) for kind, spec in specs.items()]
 
 

@@ -64,7 +64,7 @@ class Plan:
         """Runs that have no result."""
         return tuple(run for run in self.runs if run.state is not RunState.DONE)
 
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """Count the runs in each state, such as `3 runs: 1 done, 2 missing.`."""
         left_out = f" Besides, {runs_in_words(len(self.damaged))} left out." if self.damaged else ""
         return counts_in_words(self.counts()) + left_out
@@ -169,7 +169,7 @@ class KnownSpecs:
         if not isinstance(written, dict):
             return _check_same(folder, spec)
         seed = written.pop("seed", None)
-        accepted = self.accepted.setdefault(spec.kind, [])
+        accepted = self.accepted.setdefault(spec.configuration, [])
         if not accepted:
             accepted.append(spec.model_dump(mode="json", exclude={"seed"}))
         if content.get("identity") != spec.identity or seed != spec.seed or written not in accepted:
@@ -189,7 +189,7 @@ def seconds_of_others(runs: Iterable[PlannedRun], out: Path) -> Iterator[tuple[R
     Yields:
         A specification of the same kind, the folder, and what the run has cost.
     """
-    specs = {run.spec.kind: run.spec for run in runs}
+    specs = {run.spec.configuration: run.spec for run in runs}
     planned = {run.folder.path.name for run in runs}
     beginnings = {spec.folder_name.rpartition("_seed")[0] for spec in specs.values()}
     kinds: dict[str, str | None] = {}
@@ -212,7 +212,7 @@ def _kind_in(folder: RunFolder, kinds: dict[str, str | None]) -> str | None:
     text = json.dumps(written, sort_keys=True)
     if text not in kinds:
         try:
-            kinds[text] = folder.read_spec().kind
+            kinds[text] = folder.read_spec().configuration
         except UserError:
             kinds[text] = None
     return kinds[text]

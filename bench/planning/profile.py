@@ -3,9 +3,18 @@
 import re
 from datetime import time
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 
 from augbench.bench.common.toml_files import built_in_texts, find_text, parse_toml
 from augbench.bench.experiment.catalogues import methods
@@ -14,6 +23,8 @@ from augbench.bench.experiment.spec import validated
 TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)")
 DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 PROFILE_VARIABLE = "AUGBENCH_PROFILE"
+RENAMED = {"at_a_time": "max_parallel", "restarts": "max_requeues", "warning_seconds": "signal_delay_s"}
+"""Keys of `[slurm]` by the names that they had in augbench 0.1."""
 OWN_OPTIONS = ("array", "error", "job-name", "open-mode", "output", "signal", "wait")  # of sbatch
 
 
@@ -109,11 +120,11 @@ class SlurmSettings(_Strict):
         qos: Quality of service.
         constraint: Features of nodes.
         array_size: Runs in one job array at most; not above the cluster's MaxArraySize.
-        at_a_time: Runs of one launch that are executed at the same time at most.
+        max_parallel: Runs of one launch that are executed at the same time at most.
         runs_per_job: Runs that a job executes one after the other, in one process. Its time limit is for all of them;
             with those that it does not get to it goes on when it has queued again.
-        warning_seconds: How long before its time limit a run is told to save and to queue again.
-        restarts: How often a run queues again by itself.
+        signal_delay_s: How long before its time limit a run is told to save and to queue again.
+        max_requeues: How often a run queues again by itself.
         setup: Shell lines before the run, such as `module load cuda`.
         options: Further options of sbatch, by their long names.
         shared_folders: Folders that every node sees; if given, output and data have to lie in them.
@@ -125,13 +136,29 @@ class SlurmSettings(_Strict):
     qos: str | None = None
     constraint: str | None = None
     array_size: int = Field(500, ge=1)
-    at_a_time: int = Field(50, ge=1)
+    max_parallel: int = Field(50, ge=1)
     runs_per_job: int = Field(1, ge=1, le=1000)
-    warning_seconds: int = Field(120, ge=1, le=65535)
-    restarts: int = Field(50, ge=0)
+    signal_delay_s: int = Field(120, ge=1, le=65535)
+    max_requeues: int = Field(50, ge=0)
     setup: tuple[str, ...] = Field((), strict=False)
     options: Annotated[dict[str, str | int | bool], AfterValidator(_left_to_the_launcher)] = {}
     shared_folders: tuple[str, ...] = Field((), strict=False)
+    _old_names: tuple[str, ...] = PrivateAttr(())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _take_old_names(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        given = tuple(name for name in RENAMED if isinstance(values, dict) and name in values)
+        for name in given:
+            if RENAMED[name] in values:
+                raise ValueError(f"{name} is the old name of {RENAMED[name]}, which is given too; delete {name}")
+        made = handler({RENAMED.get(name, name): value for name, value in values.items()} if given else values)
+        made._old_names = given
+        return made
+
+    def notes(self) -> list[str]:
+        """Say which keys have a new name, one sentence for each."""
+        return [f"The profile's [slurm] {name} is now called {RENAMED[name]}." for name in self._old_names]
 
 
 class RaySettings(_Strict):
@@ -176,9 +203,9 @@ class Profile(_Strict):
         for name in self.methods:
             methods().get(name)
             self.resources_for(name)
-        shares = [one.cpus for one in (self.resources, *map(self.resources_for, self.methods)) if one.cpus < 1]
-        if shares and self.launcher != "ray":
-            raise ValueError(f"cpus = {shares[0]:g}: only the launcher ray gives out a share of a core")
+        fractions = [one.cpus for one in (self.resources, *map(self.resources_for, self.methods)) if one.cpus < 1]
+        if fractions and self.launcher != "ray":
+            raise ValueError(f"cpus = {fractions[0]:g}: only the launcher ray gives out a share of a core")
         return self
 
     def resources_for(self, method: str) -> Resources:

@@ -16,7 +16,7 @@ def record_tuning(suite: Suite, planned: Plan) -> None:
     """
     costs = suite.tunings()
     for run in planned.runs if costs else ():
-        cost, file = costs.get(run.spec.kind), run.folder.path / NAME
+        cost, file = costs.get(run.spec.configuration), run.folder.path / NAME
         if cost is None or not run.folder.path.is_dir():
             continue
         content = cost.model_dump(mode="json")

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
 from augbench.bench.common.user_input import user_path
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def load_plugin(path: Path) -> Plugin:
     sys.modules[module.__name__] = module  # where dataclasses and pydantic look names up
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102 - what the user asks for
-    except FOREIGN_ERRORS as error:
+    except USER_CODE_ERRORS as error:
         del sys.modules[module.__name__]
-        return Plugin(path, checksum, None, f"could not be imported: {in_words(error, path)}")
+        return Plugin(path, checksum, None, f"could not be imported: {format_exception(error, path)}")
     if not marked_classes(module):
         return Plugin(path, checksum, None, NOTHING_REGISTERED)
     return Plugin(path, checksum, module)
@@ -151,8 +151,8 @@ def explaining(what: str, way_on: str) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except FOREIGN_ERRORS as error:
-        raise UserError(f"{what}: {in_words(error, *plugin_files())}. {way_on}") from error
+    except USER_CODE_ERRORS as error:
+        raise UserError(f"{what}: {format_exception(error, *plugin_files())}. {way_on}") from error
 
 
 def marked_classes(module: ModuleType) -> list[type[Any]]:

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from augbench.bench.common.errors import UserError, one_of, shortened
-from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words, prints_apart
+from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception, prints_apart
 from augbench.bench.registry.plugins import KINDS, NOTHING_REGISTERED, load_plugin, marked_classes, package_of
 
 T = TypeVar("T")
@@ -216,8 +216,8 @@ def _load(place: _Place) -> object:
     try:
         with prints_apart():
             return place.load()
-    except FOREIGN_ERRORS as error:
-        return Broken(place.origin, f"could not be imported: {in_words(error)}")
+    except USER_CODE_ERRORS as error:
+        return Broken(place.origin, f"could not be imported: {format_exception(error)}")
 
 
 def _registered_classes(loaded: object, base: type[T]) -> list[type[T]]:

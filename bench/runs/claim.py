@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from augbench.bench.common.disk import what_helps
-from augbench.bench.common.errors import CannotGoOnError
+from augbench.bench.common.errors import RetryableError
 from augbench.bench.common.files import read_json, write_json
 from augbench.bench.common.locks import try_lock
 
@@ -196,7 +196,7 @@ class Ownership:
 
         Raises:
             TakenOverError: If somebody has.
-            CannotGoOnError: If its folder cannot be read.
+            RetryableError: If its folder cannot be read.
         """
         folder = self.claim.path.parent
         try:
@@ -213,7 +213,7 @@ class Ownership:
 
     def release(self) -> None:
         """Say that the owner has ended in an orderly way; where that fails, others find out a minute later."""
-        with contextlib.suppress(TakenOverError, CannotGoOnError):
+        with contextlib.suppress(TakenOverError, RetryableError):
             self.verify()
             write_json(self.claim.path, {"owner": self.claim.owner, "released": _now()}, durable=False)
 
@@ -224,7 +224,7 @@ def claimed(folder: Path) -> Iterator[Ownership]:
 
     Raises:
         BusyError: If another process owns it.
-        CannotGoOnError: If its folder cannot be written to.
+        RetryableError: If its folder cannot be written to.
     """
     with unowned(folder) as before:
         ownership = Ownership(_make_claim(folder, before.attempt + 1 if before is not None else 1))
@@ -240,7 +240,7 @@ def unowned(folder: Path) -> Iterator[Claim | None]:
 
     Raises:
         BusyError: If another process owns it.
-        CannotGoOnError: If its folder cannot be written to.
+        RetryableError: If its folder cannot be written to.
     """
     try:
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)  # less the umask: a group may share it
@@ -288,8 +288,8 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _cannot_own(folder: Path, error: OSError) -> CannotGoOnError:
-    return CannotGoOnError(
+def _cannot_own(folder: Path, error: OSError) -> RetryableError:
+    return RetryableError(
         f"{folder} cannot be claimed: {error.strerror or error}. {what_helps(error, folder, '--out')}, then give the "
         "same command again; what was written before is kept."
     )
@@ -305,7 +305,7 @@ def heartbeat(beat: Callable[[], None], seconds: float = HEARTBEAT_SECONDS) -> I
 
     def go_on() -> None:
         while not ended.wait(seconds):
-            with contextlib.suppress(OSError, CannotGoOnError):
+            with contextlib.suppress(OSError, RetryableError):
                 beat()
 
     thread = threading.Thread(target=go_on, name="heartbeat", daemon=True)

@@ -15,7 +15,7 @@ from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.run_folder import RunFolder, RunState
 
 if TYPE_CHECKING:
-    from augbench.bench.runs.run_states import Observed
+    from augbench.bench.runs.run_states import RunStatus
 
 
 WITHOUT_RESULT = (
@@ -45,7 +45,7 @@ MEANING = {
 WHAT_HELPS = {
     Cause.EXCEPTION: "Correct the code or the settings; the traceback is in `augbench logs RUN`.",
     Cause.OUT_OF_MEMORY: "Ask for more memory (memory_gb in the profile), have fewer runs at a time on one device "
-    "(--workers, at_a_time or a larger share of the GPU), or choose a smaller batch or fewer copies in the suite.",
+    "(--workers, max_parallel or a larger share of the GPU), or choose a smaller batch or fewer copies in the suite.",
     Cause.NOT_FINITE: "Lower the learning rate of the budget or of the method in the suite: the same run with the "
     "same seed is likely to end the same.",
     Cause.KILLED: "Mostly just go on. If it happens again: less on one machine at a time, or more memory.",
@@ -150,7 +150,7 @@ def counted_alike(texts: Iterable[str]) -> list[tuple[str, int]]:
     return [(first[roughly], count) for roughly, count in counts.most_common()]
 
 
-def failure_of(folder: RunFolder, observed: "Observed") -> Failure:
+def failure_of(folder: RunFolder, observed: "RunStatus") -> Failure:
     """Collect what is recorded of a run that has ended without a result.
 
     Args:
@@ -198,7 +198,7 @@ def last_words(log: Path) -> str:
     return shortened(next((found[-1] for found in (errors, raised, telling) if found), ""))
 
 
-def job_log(folder: RunFolder, observed: "Observed") -> Path | None:
+def job_log(folder: RunFolder, observed: "RunStatus") -> Path | None:
     """Tell where the last job of a run prints to; the file may be missing. None if there is no such job."""
     submission = observed.submission
     if submission is None or submission.job is None:

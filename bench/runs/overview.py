@@ -16,7 +16,7 @@ from augbench.bench.runs.claim import last_owner
 from augbench.bench.runs.failures import WITHOUT_RESULT, counted_alike
 from augbench.bench.runs.output_folder import run_folders
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
-from augbench.bench.runs.run_states import Observed, RunStates
+from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.runs.specifications import read_content, read_result
 
 SECONDS_BETWEEN_QUESTIONS = 10.0  # to a scheduler, which answers to many
@@ -42,7 +42,7 @@ class SeenRun:
     method: str
     dataset: str
     labels: RunLabels
-    observed: Observed
+    observed: RunStatus
 
     @property
     def name(self) -> str:
@@ -151,7 +151,7 @@ class RecentStates:
 
 
 @dataclass
-class Survey:
+class RunMonitor:
     """Looks at an output folder, once or again and again: what cannot change is read once, schedulers seldom asked.
 
     Attributes:
@@ -164,7 +164,7 @@ class Survey:
     _states_of: dict[str, tuple[int, RunState]] = field(default_factory=dict)  # with when the folder was changed, in ns
     _states: RecentStates = field(default_factory=RecentStates)
 
-    def look(self) -> Overview:
+    def snapshot(self) -> Overview:
         """Find every run with its state.
 
         Raises:
@@ -174,7 +174,7 @@ class Survey:
         root = folders[0].path.parent.parent
         shown = self.out if (self.out / "runs").resolve() == root / "runs" else root
         states = self._states.now(root)
-        found: list[tuple[RunFolder, bytes, Observed]] = []
+        found: list[tuple[RunFolder, bytes, RunStatus]] = []
         damaged = [one.reason for one in states.unreadable]
         for name in (folder.path.name for folder in folders):
             folder = RunFolder(shown / "runs" / name)
@@ -186,7 +186,7 @@ class Survey:
         runs = [self._seen(folder, kind, labels[kind], observed) for folder, kind, observed in found]
         return Overview(shown, tuple(runs), tuple(damaged))
 
-    def _seen(self, folder: RunFolder, kind: bytes, labels: RunLabels, observed: Observed) -> SeenRun:
+    def _seen(self, folder: RunFolder, kind: bytes, labels: RunLabels, observed: RunStatus) -> SeenRun:
         spec = self._kinds[kind]
         return SeenRun(folder, spec.method.name, spec.dataset.name, labels, observed)
 
@@ -206,7 +206,7 @@ class Survey:
             self._kind_of[name] = (kind, str(content.get("identity")))
         return self._kind_of[name][0]
 
-    def _observe(self, folder: RunFolder, states: RunStates) -> Observed:
+    def _observe(self, folder: RunFolder, states: RunStates) -> RunStatus:
         """Tell what is known of a run; its files are read only where its folder was changed since they were read.
 
         A run that goes on writes something every few seconds; where nothing was written for longer, it may have died.

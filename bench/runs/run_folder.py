@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from augbench.bench.common.errors import CannotGoOnError, UserError, shortened
+from augbench.bench.common.errors import RetryableError, UserError, shortened
 from augbench.bench.common.files import (
     NotReadError,
     how_to_read,
@@ -134,7 +134,7 @@ class RunFolder:
             unfinished.rename(self.path)
         except OSError as error:
             if not self.path.exists():  # else another launcher was faster
-                raise CannotGoOnError(f"{self.path} cannot be made: {error.strerror}.") from None
+                raise RetryableError(f"{self.path} cannot be made: {error.strerror}.") from None
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -237,7 +237,7 @@ class RunFolder:
 
         Raises:
             BusyError: If another process owns it.
-            CannotGoOnError: If its folder cannot be written to.
+            RetryableError: If its folder cannot be written to.
         """
         return claimed(self.path)
 
@@ -245,7 +245,7 @@ class RunFolder:
         """Ask whoever executes the run, now or later, to stop.
 
         Raises:
-            CannotGoOnError: If its folder cannot be written to.
+            RetryableError: If its folder cannot be written to.
         """
         write_text(self.cancel_request, "")
 

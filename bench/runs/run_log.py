@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TextIO
 
-from augbench.bench.common.errors import CannotGoOnError
+from augbench.bench.common.errors import RetryableError
 
 MOST_PRINTED = 10_000_000  # characters of one attempt; what a method prints at every step would fill the disk
 
@@ -21,12 +21,12 @@ def log_to(path: Path) -> Iterator[None]:
     """Write into a file what is logged, printed and warned of in the block.
 
     Raises:
-        CannotGoOnError: If the file cannot be written to.
+        RetryableError: If the file cannot be written to.
     """
     try:
         handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise CannotGoOnError(f"{path} cannot be written: {error.strerror or error}.") from None
+        raise RetryableError(f"{path} cannot be written: {error.strerror or error}.") from None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

@@ -21,7 +21,7 @@ SILENT = (RunState.DONE, RunState.PLANNED)  # states of which a record has nothi
 
 
 @dataclass(frozen=True)
-class Observed:
+class RunStatus:
     """What is known of a run.
 
     Attributes:
@@ -41,7 +41,7 @@ class Observed:
     submission: Submission | None = None
 
 
-def recorded(status: dict[str, Any], state: RunState) -> Observed:
+def recorded(status: dict[str, Any], state: RunState) -> RunStatus:
     """Tell from a run's folder alone why it has no result.
 
     Args:
@@ -69,7 +69,7 @@ class RunStates:
         self._doubts: dict[str, str] = {}  # by token of a submission, why Slurm may hide its jobs
         self._why_in_the_way = cache(why_in_the_way)
 
-    def of(self, folder: RunFolder, state: RunState | None = None) -> Observed:
+    def of(self, folder: RunFolder, state: RunState | None = None) -> RunStatus:
         """Tell the state of a run.
 
         Args:
@@ -84,21 +84,21 @@ class RunStates:
             state = folder.state() if state is None else state
             is_cancelled = state is RunState.CANCELLED and folder.cancel_request.exists()  # whatever its job does yet
         except PermissionError:
-            return Observed(RunState.UNKNOWN, how_to_read(folder.path))
+            return RunStatus(RunState.UNKNOWN, how_to_read(folder.path))
         is_silent = state is RunState.DONE or (state is RunState.PLANNED and submission is None)
         status = {} if is_silent else folder.read_status()
         if state in SETTLED or is_cancelled:
             return _from_status(status, state, submission, index)
         unreadable = tuple(one for one in self.unreadable if one.may_follow(submission))
         if unreadable and (reason := self._why_in_the_way(unreadable)):
-            return Observed(RunState.UNKNOWN, reason, submission=submission)
+            return RunStatus(RunState.UNKNOWN, reason, submission=submission)
         if submission is None:
             return _from_status(status, state, submission, index)
         return self._submitted(folder, state, status, submission, index)
 
     def _submitted(
         self, folder: RunFolder, state: RunState, status: dict[str, Any], submission: Submission, index: int
-    ) -> Observed:
+    ) -> RunStatus:
         submission, refused = _outcome(submission)
         own = _from_status(status, state, submission, index)
         begun = _has_begun(own, status, folder)
@@ -108,7 +108,7 @@ class RunStates:
             return own if elsewhere else _never(own, refused)
         if isinstance(self._slurm, SlurmError):
             reason = f"It was submitted as {own.job or submission.job_name}; {self._slurm}"
-            return Observed(RunState.UNKNOWN, reason, None, own.job, submission=submission)
+            return RunStatus(RunState.UNKNOWN, reason, None, own.job, submission=submission)
         job = self._slurm.get((submission.token, submission.number_of(index)))
         if (job is None or not job.waits_or_runs) and (now := folder.state()) is not state:
             return self.of(folder, now)  # it has ended since its folder was read
@@ -119,15 +119,15 @@ class RunStates:
             return own
         return _with_job(own, job, submission.log_of(index), begun=begun)
 
-    def _unlisted(self, own: Observed, submission: Submission, *, known: bool) -> Observed:
+    def _unlisted(self, own: RunStatus, submission: Submission, *, known: bool) -> RunStatus:
         """Tell the state of a run whose job Slurm does not list; `known`: its folder says what became of it."""
         if own.job is None:
-            return Observed(RunState.SUBMITTED, "It is being submitted.", submission=submission)
+            return RunStatus(RunState.SUBMITTED, "It is being submitted.", submission=submission)
         if known and own.state in OVER:
             return own
         if doubt := self._why_in_doubt(submission):
             reason = f"It was submitted as {own.job}; {doubt}."
-            return Observed(RunState.UNKNOWN, reason, None, own.job, submission=submission)
+            return RunStatus(RunState.UNKNOWN, reason, None, own.job, submission=submission)
         return own if known else _never(own, "Slurm no longer knows its job, which never began.")
 
     def _why_in_doubt(self, submission: Submission) -> str:
@@ -154,36 +154,36 @@ def _outcome(submission: Submission) -> tuple[Submission, str]:
     return submission, f"It was not submitted: {submission.error}" if submission.error else ""
 
 
-def _with_job(own: Observed, job: Job, log: Path, *, begun: bool) -> Observed:
+def _with_job(own: RunStatus, job: Job, log: Path, *, begun: bool) -> RunStatus:
     if job.waits_or_runs:
         reason = f"Slurm: {job.state.lower()}" + (f" ({job.detail})" if job.detail not in ("", "None") else "") + "."
         if job.state == "RUNNING" and own.submission is not None and own.submission.runs_per_job > 1:
             reason = "Its job executes other runs first."
-        return Observed(RunState.SUBMITTED, reason, None, own.job, job.nodes, own.submission)
+        return RunStatus(RunState.SUBMITTED, reason, None, own.job, job.nodes, own.submission)
     said = f"Slurm says {job.state} of job {own.job}" + (f" ({job.detail})" if job.detail not in ("", "None") else "")
     if job.cause is None:
-        return Observed(RunState.UNKNOWN, f"{said}.", None, own.job, job.nodes, own.submission)
+        return RunStatus(RunState.UNKNOWN, f"{said}.", None, own.job, job.nodes, own.submission)
     if not begun and job.cause is not Cause.CANCELLED:
         hint = " A compute node that does not see the output folder, or the virtual environment, ends so."
         return _never(own, f"{said}, and the run never began.{hint} What the job printed: {log}")
     if own.state is RunState.CANCELLED or (job.cause is Cause.KILLED and own.reason):
         return own
     state = STATES.get(job.cause, RunState.KILLED)
-    return Observed(state, f"{said}.", job.cause, own.job, job.nodes, own.submission)
+    return RunStatus(state, f"{said}.", job.cause, own.job, job.nodes, own.submission)
 
 
-def _never(own: Observed, reason: str) -> Observed:
-    return Observed(RunState.NEVER_STARTED, reason, Cause.NEVER_STARTED, own.job, submission=own.submission)
+def _never(own: RunStatus, reason: str) -> RunStatus:
+    return RunStatus(RunState.NEVER_STARTED, reason, Cause.NEVER_STARTED, own.job, submission=own.submission)
 
 
-def _from_status(status: dict[str, Any], state: RunState, submission: Submission | None, index: int) -> Observed:
+def _from_status(status: dict[str, Any], state: RunState, submission: Submission | None, index: int) -> RunStatus:
     job = submission.job_of(index) if submission is not None else None
     if state in SILENT:
-        return Observed(state, job=job, submission=submission)
+        return RunStatus(state, job=job, submission=submission)
     if state is RunState.CANCELLED and status.get("state") != state:  # what is recorded is of an earlier attempt
         reason = "Cancelled with `augbench cancel` before it began or went on."
-        return Observed(state, reason, Cause.CANCELLED, job, submission=submission)
-    return Observed(state, _reason(state, status), _cause(state, status), job, submission=submission)
+        return RunStatus(state, reason, Cause.CANCELLED, job, submission=submission)
+    return RunStatus(state, _reason(state, status), _cause(state, status), job, submission=submission)
 
 
 def _reason(state: RunState, status: dict[str, Any]) -> str:
@@ -210,12 +210,12 @@ def _cause(state: RunState, status: dict[str, Any]) -> Cause | None:
     return by_state.get(state)
 
 
-def _has_begun(own: Observed, status: dict[str, Any], folder: RunFolder) -> bool:
+def _has_begun(own: RunStatus, status: dict[str, Any], folder: RunFolder) -> bool:
     """Whether its last job has got as far as its folder."""
     return _is_of_job(status, own) or _is_of_job(last_owner(folder.path), own)
 
 
-def _is_of_job(record: dict[str, Any], own: Observed) -> bool:
+def _is_of_job(record: dict[str, Any], own: RunStatus) -> bool:
     """Whether a record is of the last job of a run; ids of jobs come again, but records of before have nothing else."""
     if own.job is None or own.submission is None or record.get("job") != own.job:
         return False

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from augbench.bench.common.errors import CannotGoOnError, UserError
+from augbench.bench.common.errors import RetryableError, UserError
 from augbench.bench.common.files import how_to_read, make_folder, owner_of, parse_json, read_file, write_json
 from augbench.bench.common.locks import exclusive, is_held
 
@@ -114,7 +114,7 @@ class Submission(BaseModel):
         """Write the record.
 
         Raises:
-            CannotGoOnError: If it cannot be written.
+            RetryableError: If it cannot be written.
         """
         write_json(make_folder(self.folder) / RECORD, self.model_dump(mode="json"))
 
@@ -273,14 +273,14 @@ def submitting(out: Path, on_wait: Callable[[], None] = lambda: None) -> Iterato
         on_wait: Called once if another launcher is submitting.
 
     Raises:
-        CannotGoOnError: If the folder cannot be written to.
+        RetryableError: If the folder cannot be written to.
     """
     lock = make_folder(out / "submissions") / LOCK
     with ExitStack() as stack:
         try:
             stack.enter_context(exclusive(lock, on_wait))
         except OSError as error:
-            raise CannotGoOnError(
+            raise RetryableError(
                 f"{lock} cannot be locked: {error.strerror or error}. Have its owner make it writable for you, or "
                 "choose another folder with --out; nothing was submitted."
             ) from None

@@ -105,7 +105,7 @@ def describe_environment(device: "torch.device") -> dict[str, Any]:
         "device": describe_device(device),
         "device_uuid": str(properties.uuid) if properties is not None else None,
         "float32_convolutions": float32_convolutions(device),
-        "resampling": fused_resampling.in_words(device),
+        "resampling": fused_resampling.backend_name(device),
         "threads": torch.get_num_threads(),
         "cores": usable_cores(),
     }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
-from augbench.bench.augmentation.transform_distribution import RECOVERY_DRAWS, PlantedLaw, recovery
+from augbench.bench.augmentation.transform_distribution import RECOVERY_DRAWS, PlantedDistribution, recovery
 from augbench.bench.common.errors import DivergedError
 from augbench.bench.common.randomness import generator
 from augbench.bench.contract.method import Method, Policy
@@ -181,7 +181,9 @@ def _mean_and_deviation(values: list[float]) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def compare_with_planted(method: Method[Any], law: PlantedLaw | None, protocol: Protocol, seed: int) -> dict[str, Any]:
+def compare_with_planted(
+    method: Method[Any], law: PlantedDistribution | None, protocol: Protocol, seed: int
+) -> dict[str, Any]:
     """Compare what a method learned with what was planted; no phase is charged for it, since no image is looked at.
 
     Returns:
@@ -194,13 +196,13 @@ def compare_with_planted(method: Method[Any], law: PlantedLaw | None, protocol: 
     """
     if law is None:
         return {}
-    setting = method.setting
-    transforms = method.sample_transforms(RECOVERY_DRAWS, generator(seed, "recovery", setting.device))
+    context = method.context
+    transforms = method.sample_transforms(RECOVERY_DRAWS, generator(seed, "recovery", context.device))
     planted = {"planted": {"law": law.label, "coordinates": law.coordinates}}
     if transforms is None:
         return planted
     try:
-        distances = recovery(transforms, law, protocol.space(setting.space.image_size))
+        distances = recovery(transforms, law, protocol.space(context.space.image_size))
     except ValueError as error:
         raise DivergedError(
             f"{error} Lower the learning rate of the method in the suite, or strengthen its regulariser, and run it "

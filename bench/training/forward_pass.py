@@ -8,8 +8,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from augbench.bench.common.errors import CannotGoOnError, UserError
-from augbench.bench.contract.method import Copies
+from augbench.bench.common.errors import RetryableError, UserError
+from augbench.bench.contract.method import AugmentedBatch
 from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.networks.base import Normalised
 
@@ -50,7 +50,7 @@ class ForwardPass:
         self._plain = [_Plain(network, acceleration, device, normalised) for normalised in (False, True)]
         self._prepared: dict[tuple[torch.Size, bool], tuple[Pass, bool]] = {}
 
-    def __call__(self, copies: Copies) -> Tensor:
+    def __call__(self, copies: AugmentedBatch) -> Tensor:
         """Map a batch of copies to logits (N, classes), float32.
 
         Raises:
@@ -66,7 +66,7 @@ class ForwardPass:
                 "suite that leaves more than one image for the last batch of an epoch, or more baseline_copies."
             ) from error
 
-    def _logits(self, copies: Copies) -> Tensor:
+    def _logits(self, copies: AugmentedBatch) -> Tensor:
         if self.acceleration.compiled and self.acceleration.cuda_graphs:
             torch.compiler.cudagraph_mark_step_begin()
         images = copies.images
@@ -77,24 +77,24 @@ class ForwardPass:
         # Images whose transforms are not learned any more keep a gradient, or torch would compile again, in training.
         return fast(images if images.requires_grad == has_gradient else images.detach().requires_grad_())
 
-    def prepare(self, copies: Copies) -> None:
+    def prepare(self, copies: AugmentedBatch) -> None:
         """Compile for batches like this one, or record a CUDA graph of it, where the budget says so.
 
         Passes are done with it, forwards and backwards: buffers and gradients of the network change, and torch's random
         state. What torch had compiled for others in this process is forgotten, so that no limit of it is reached.
 
         Raises:
-            CannotGoOnError: If the budget asks for CUDA graphs and there is no GPU, or the compiler cannot work where
+            RetryableError: If the budget asks for CUDA graphs and there is no GPU, or the compiler cannot work where
                 temporary files are.
         """
         if self.acceleration.compiled and any(map(str.isspace, tempfile.gettempdir())):
-            raise CannotGoOnError(
+            raise RetryableError(
                 f"The budget asks for compiled steps, and torch's compiler fails in {tempfile.gettempdir()!r}, since "
                 "there is a blank in that path. Set the variable TMPDIR to another folder, then give the same command "
                 "again."
             )
         if self.acceleration.cuda_graphs and self.device.type != "cuda":
-            raise CannotGoOnError(
+            raise RetryableError(
                 f"The budget asks for CUDA graphs, which need a GPU, and the run was placed on {self.device.type}. "
                 "Give the same command with --device cuda, or take `cuda_graphs` out of the suite's `acceleration`, "
                 "which makes other runs of it."
@@ -106,7 +106,7 @@ class ForwardPass:
             self._plain[0].zero_grad(set_to_none=True)
             self(replace(copies, images=_alone(copies.images))).mean().backward()
 
-    def _fast(self, copies: Copies) -> Pass:
+    def _fast(self, copies: AugmentedBatch) -> Pass:
         if self.acceleration.compiled:
             torch.compiler.reset()
             mode = "reduce-overhead" if self.acceleration.cuda_graphs else None

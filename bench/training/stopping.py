@@ -18,7 +18,7 @@ class StopCause(StrEnum):
     CANCELLED = "cancelled"
     SCHEDULER = "scheduler"
     LAUNCHER_GONE = "launcher gone"
-    OUTDONE = "outdone"  # by other trials of a tuning
+    EARLY_STOPPED = "outdone"  # by other trials of a tuning
     TAKEN_OVER = "taken over"
 
 

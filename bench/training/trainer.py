@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from augbench.bench.augmentation import fused_resampling
 from augbench.bench.augmentation.network_input import NetworkInput
-from augbench.bench.common.errors import CannotGoOnError, DivergedError
+from augbench.bench.common.errors import DivergedError, RetryableError
 from augbench.bench.common.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
-from augbench.bench.contract.method import Method, Setting, SharedSpaceMethod, learned_numbers
+from augbench.bench.contract.method import Method, RunContext, SharedSpaceMethod, learned_numbers
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.acceleration import Acceleration
@@ -115,7 +115,7 @@ class Trainer:
         """Search where the method does, then train to the end of the budget.
 
         Raises:
-            CannotGoOnError: If the budget asks for what the device cannot do.
+            RetryableError: If the budget asks for what the device cannot do.
             DivergedError: If the mean loss of an epoch or a learned number is not finite.
             StopRequested: Where the observer asks for it.
         """
@@ -182,14 +182,14 @@ class Trainer:
         `train` does it before its first step. What training ends with depends on it through the kernels alone.
 
         Raises:
-            CannotGoOnError: If the budget asks for what the device cannot do.
+            RetryableError: If the budget asks for what the device cannot do.
         """
         if not self.compiles:
             return
-        images, setting = self.data.train.images, self.method.setting
+        images, context = self.data.train.images, self.method.context
         with self.cost.phase("compilation"):
             if self._has_kernels:
-                fused_resampling.compile_kernels(images, setting.space.padding, setting.network_input)
+                fused_resampling.compile_kernels(images, context.space.padding, context.network_input)
             if self.spec.budget.acceleration.is_prepared:
                 self._prepare_passes()
 
@@ -199,7 +199,7 @@ class Trainer:
         The batch is one of the first epoch, also where a run goes on, so that it has the same program as before: images
         have a gradient as long as transforms are learned.
         """
-        with self._set_back():
+        with self._restoring_state():
             self.method.start_epoch(0)
             self.network.train()
             images = self.data.train.images
@@ -208,7 +208,7 @@ class Trainer:
             self.forward_pass.prepare(self.method.augment_indexed(images, batch, source))
 
     @contextmanager
-    def _set_back(self) -> Iterator[None]:
+    def _restoring_state(self) -> Iterator[None]:
         """Set back what passes through network and method change: random state, buffers, gradients, learned state."""
         buffers = [buffer.clone() for buffer in self.network.buffers()]
         random, learner = global_state(self.device), self.method.state_dict()
@@ -286,10 +286,10 @@ class Trainer:
         """Restore what `state_dict` returned.
 
         Raises:
-            CannotGoOnError: If it was saved on another type of device, whose random generators cannot go on here.
+            RetryableError: If it was saved on another type of device, whose random generators cannot go on here.
         """
         if state["device_type"] != self.device.type:
-            raise CannotGoOnError(
+            raise RetryableError(
                 f"The run was begun on {state['device_type']} and cannot go on on {self.device.type}, since random "
                 f"numbers differ. Give the same command with --device {state['device_type']}, or delete the folder to "
                 "have the run start again."
@@ -316,7 +316,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
     """
     data = (data.for_tuning() if spec.protocol.evaluated_on == "validation" else data).to(device)
     method_type = methods().get(spec.method.name)
-    setting = Setting(
+    context = RunContext(
         space=spec.protocol.space(data.image_size),
         channels=data.channels,
         classes=data.classes,
@@ -326,9 +326,9 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         device=device,
         network_input=_network_input(method_type, data, spec.budget.acceleration),
     )
-    method = _new_method(spec, method_type, setting)
-    if (epochs := spec.budget.epochs_with(method.copies)) != setting.epochs:
-        method = _new_method(spec, method_type, replace(setting, epochs=epochs))
+    method = _new_method(spec, method_type, context)
+    if (epochs := spec.budget.epochs_with(method.copies)) != context.epochs:
+        method = _new_method(spec, method_type, replace(context, epochs=epochs))
     torch.manual_seed(derived_seed(spec.seed, "network"))  # whatever the method's own start has drawn
     acceleration = spec.budget.acceleration
     plain = build_network(spec.network.name, data, device, channels_last=acceleration.channels_last)
@@ -347,9 +347,9 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
     )
 
 
-def _new_method(spec: RunSpec, method_type: type[Method[Any]], setting: Setting) -> Method[Any]:
+def _new_method(spec: RunSpec, method_type: type[Method[Any]], context: RunContext) -> Method[Any]:
     torch.manual_seed(derived_seed(spec.seed, "method"))
-    return method_type(method_type.hyperparameters_type.model_validate(spec.method.all_settings), setting)
+    return method_type(method_type.hyperparameters_type.model_validate(spec.method.all_settings), context)
 
 
 def _network_input(method_type: type[Method[Any]], data: ImageData, acceleration: Acceleration) -> NetworkInput | None:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from augbench.bench.common.errors import CannotGoOnError, DivergedError, UnfitMachineError, UserError
+from augbench.bench.common.errors import DivergedError, RetryableError, UnfitMachineError, UserError
 from augbench.bench.common.files import atomic_write, read_json, read_torch, write_json, write_torch
-from augbench.bench.common.user_code import FOREIGN_ERRORS, in_words
+from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
 from augbench.bench.contract.method import learned_numbers
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.dataset_checks import load_checked
@@ -26,7 +26,7 @@ from augbench.bench.experiment.spec import Component
 from augbench.bench.registry.plugins import plugin_files
 from augbench.bench.runs.causes import Cause, cause_of
 from augbench.bench.runs.claim import BusyError, TakenOverError, heartbeat
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_log import crashes_to, log_to, logger
 from augbench.bench.training.allocator import keep_freed_memory
@@ -46,16 +46,16 @@ HOW_STOPPED = {
     StopCause.CANCELLED: (RunState.CANCELLED, Cause.CANCELLED, "Cancelled with `augbench cancel`"),
     StopCause.SCHEDULER: (RunState.KILLED, Cause.KILLED, "Stopped by the scheduler"),
     StopCause.LAUNCHER_GONE: (RunState.KILLED, Cause.KILLED, "The launcher is gone"),
-    StopCause.OUTDONE: (RunState.CANCELLED, Cause.STOPPED_EARLY, "Other values of the tuning did better"),
+    StopCause.EARLY_STOPPED: (RunState.CANCELLED, Cause.STOPPED_EARLY, "Other values of the tuning did better"),
 }
 
 
-def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunState:
+def execute(folder: RunFolder, settings: ExecutionSettings, stop: StopSignal) -> RunState:
     """Execute a run from its last checkpoint to its result and record how it ended.
 
     Args:
         folder: The run's folder, with its specification.
-        placement: Device, threads and data folder.
+        settings: Device, threads and data folder.
         stop: Asked after every step.
 
     Returns:
@@ -74,29 +74,29 @@ def execute(folder: RunFolder, placement: Placement, stop: StopSignal) -> RunSta
         execution = Execution(folder, ownership, stop, {"host": socket.gethostname()})
         try:
             with log_to(folder.log), heartbeat(execution.beat):
-                return _recorded(execution, placement)
+                return _recorded(execution, settings)
         except TakenOverError:
             raise BusyError(str(folder.path)) from None
 
 
-def _recorded(execution: Execution, placement: Placement) -> RunState:
+def _recorded(execution: Execution, settings: ExecutionSettings) -> RunState:
     """Run and record the outcome: the one place where any exception is caught, since it becomes a record."""
     state = RunState.DONE
     details: dict[str, Any] = {}
     idle = execution.folder.read_status().get(IDLE_ATTEMPTS, 0)
     execution.record(RunState.RUNNING)
     try:
-        _run(execution, placement)
+        _run(execution, settings)
     except StopRequested:
         state, details = _stopped(execution, idle)
     except UnfitMachineError as error:
         reason = f"On {socket.gethostname()}: {error}"
         state, details = RunState.KILLED, {"cause": Cause.UNFIT_MACHINE, "reason": reason}
-    except CannotGoOnError as error:
+    except RetryableError as error:
         state, details = RunState.KILLED, {"cause": Cause.KILLED, "reason": str(error)}
     except TakenOverError:
         raise
-    except (*FOREIGN_ERRORS, KeyboardInterrupt) as error:  # Ctrl-C reaches no worker: a method has raised the last
+    except (*USER_CODE_ERRORS, KeyboardInterrupt) as error:  # Ctrl-C reaches no worker: a method has raised the last
         state, details = RunState.FAILED, _describe(error)
         logger.exception("attempt %d failed", execution.ownership.attempt)
     if state is RunState.DONE:
@@ -115,28 +115,28 @@ def _stopped(execution: Execution, idle: int) -> tuple[RunState, dict[str, Any]]
     state, kind, how = HOW_STOPPED[cause]
     signals = f" ({', '.join(execution.stop.received)})" if execution.stop.received else ""
     goes_on = "it is saved, and the same command goes on from here"
-    then = "the tuning does not go on with it" if cause is StopCause.OUTDONE else goes_on
+    then = "the tuning does not go on with it" if cause is StopCause.EARLY_STOPPED else goes_on
     reason = f"{how}{signals}; {then}."
     idle = idle + 1 if execution.saved == execution.begun else 0
     return state, {"cause": kind, "reason": reason, "signals": execution.stop.received, IDLE_ATTEMPTS: idle}
 
 
 def _describe(error: BaseException) -> dict[str, str]:
-    reason = str(error) if isinstance(error, UserError) else in_words(error, *plugin_files())
+    reason = str(error) if isinstance(error, UserError) else format_exception(error, *plugin_files())
     trace = traceback.format_exc()
     return {"cause": cause_of(error), "reason": reason, "exception": type(error).__name__, "traceback": trace}
 
 
-def _run(execution: Execution, placement: Placement) -> None:
+def _run(execution: Execution, settings: ExecutionSettings) -> None:
     execution.stop.check()
-    device = choose_device(placement.device)
+    device = choose_device(settings.device)
     execution.where["device"] = describe_device(device)
-    torch.set_num_threads(placement.threads)
+    torch.set_num_threads(settings.threads)
     keep_freed_memory()
-    surroundings = _record_environment(execution, device, placement)
+    surroundings = _record_environment(execution, device, settings)
     threads = threading.enumerate()
     with put_back(_tell_what_was_put_back):  # other runs follow in this process
-        trainer = _begin(execution, placement.data, device)
+        trainer = _begin(execution, settings.data, device)
         _train(execution, trainer)
         execution.report("evaluation")
         _finish(execution, trainer, surroundings["code"])
@@ -215,13 +215,13 @@ def _channel_statistics(data: ImageData) -> dict[str, list[float]]:
     return {"mean": mean.tolist(), "deviation": deviation.tolist()}
 
 
-def _record_environment(execution: Execution, device: torch.device, placement: Placement) -> dict[str, Any]:
+def _record_environment(execution: Execution, device: torch.device, settings: ExecutionSettings) -> dict[str, Any]:
     """Add this attempt's surroundings to those of earlier ones and return them."""
     path = execution.folder.path / "environment.json"
     earlier = _earlier_attempts(path)
     surroundings = {
         "attempt": execution.ownership.attempt,
-        "workers": placement.workers,
+        "workers": settings.workers,
         **describe_environment(device),
     }
     write_json(path, {"attempts": [*earlier, surroundings]})
@@ -266,15 +266,15 @@ def _go_on_from(path: Path, trainer: Trainer) -> None:
         trainer.load_state_dict(state)
     except UserError:
         raise
-    except FOREIGN_ERRORS as error:  # a plug-in may load part of it
-        said = in_words(error, *plugin_files())
+    except USER_CODE_ERRORS as error:  # a plug-in may load part of it
+        said = format_exception(error, *plugin_files())
         raise UserError(
             f"The run cannot go on from its checkpoint {path}: {said}. It was written by other code, or is damaged. "
             f"{advice}"
         ) from error
 
 
-def serve(placement: Placement, parent: int) -> None:
+def serve(settings: ExecutionSettings, parent: int) -> None:
     """Execute the runs that come in on standard input, and answer each with its state.
 
     Before the first one it says that it is ready. A line is a list in JSON, of the run's CPU threads and its folder, so
@@ -291,7 +291,7 @@ def serve(placement: Placement, parent: int) -> None:
         threads, path = json.loads(line)
         try:
             with crashes_to((folder := RunFolder(Path(path))).log):
-                answer = str(execute(folder, replace(placement, threads=threads), stop))
+                answer = str(execute(folder, replace(settings, threads=threads), stop))
         except BusyError:
             answer = "busy"
         except UserError as error:  # nothing could be recorded: the launcher passes it on
@@ -306,4 +306,4 @@ def serve(placement: Placement, parent: int) -> None:
 
 if __name__ == "__main__":
     _device, _workers, _data, _parent = sys.argv[1:]
-    serve(Placement(_device, int(_workers), 1, Path(_data)), int(_parent))
+    serve(ExecutionSettings(_device, int(_workers), 1, Path(_data)), int(_parent))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.launchers.launcher import Activity, Order
+from augbench.bench.launchers.launcher import Activity, LaunchRequest
 from augbench.bench.launchers.launching import check_data_and_networks
-from augbench.bench.launchers.ray import Campaign, Ray, worker_environment
+from augbench.bench.launchers.ray import Ray, RayLaunch, worker_environment
 from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.runs.claim import BusyError
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from augbench.bench.launchers.ray_jobs.trials import Task
 
 
-class TuningCampaign(Campaign):
+class TuningLaunch(RayLaunch):
     """The trials of a tuning, placed by Ray Tune.
 
     Attributes:
         trials: Those that have been begun, in order.
     """
 
-    def __init__(self, tuning: Tuning, order: Order, *, retry_failed: bool) -> None:
-        super().__init__((), order)
+    def __init__(self, tuning: Tuning, request: LaunchRequest, *, retry_failed: bool) -> None:
+        super().__init__((), request)
         self.tuning = tuning
         self.retry_failed = retry_failed
         self.trials: list[Trial] = []
@@ -40,8 +40,8 @@ class TuningCampaign(Campaign):
         """Have Tune choose and place trials until there are enough."""
         from augbench.bench.tuning.ray_tuning import run_trials
 
-        failures = self.order.profile.ray.failures
-        run_trials(self.tuning, self.order.out, self.begin, folder, failures, self.progress)
+        failures = self.request.profile.ray.failures
+        run_trials(self.tuning, self.request.out, self.begin, folder, failures, self.progress)
 
     def begin(self, trial: Trial) -> Sequence["Task"]:
         """Make the folders of a trial ready and say how its runs are to be executed."""
@@ -59,7 +59,7 @@ class TuningCampaign(Campaign):
         return tasks
 
 
-def check_tuning(tuning: Tuning, order: Order) -> None:
+def check_tuning(tuning: Tuning, request: LaunchRequest) -> None:
     """Find what can be known to be wrong before anything is placed.
 
     Raises:
@@ -67,12 +67,12 @@ def check_tuning(tuning: Tuning, order: Order) -> None:
             set is not prepared.
     """
     tuning.check()
-    check_output_folder(order.out)
-    ray_cluster.require_ray(order.profile.ray)
+    check_output_folder(request.out)
+    ray_cluster.require_ray(request.profile.ray)
     if tuning.search == "optuna":
         _require_optuna()
-    check_data_and_networks(tuning.specs(tuning.initial)[:1], order.placement.data)
-    Ray().check([first_run(tuning, order.out)], order)
+    check_data_and_networks(tuning.specs(tuning.initial)[:1], request.settings.data)
+    Ray().check([first_run(tuning, request.out)], request)
 
 
 def first_run(tuning: Tuning, out: Path) -> PlannedRun:
@@ -98,9 +98,9 @@ def waiting(tuning: Tuning, out: Path, *, retry_failed: bool = False) -> list[Pl
         if spec.protocol.evaluated_on != "validation":
             continue
         if is_stopped(folder) or (state is RunState.FAILED and not retry_failed):
-            over.add(spec.kind)
+            over.add(spec.configuration)
         elif state is RunState.DONE:
-            done[spec.kind] += 1
+            done[spec.configuration] += 1
     ended = sum(tuning.repeats if kind in over else done[kind] for kind in {*done, *over})
     return [first_run(tuning, out)] * max(0, tuning.trials * tuning.repeats - ended)
 
@@ -131,12 +131,14 @@ def _ended_before(tuning: Tuning, out: Path, *, retry_failed: bool) -> list[Outc
     return [] if any(one.state in again for one in outcomes) else outcomes
 
 
-def drive(tuning: Tuning, order: Order, poll: Callable[[Activity], None], *, retry_failed: bool) -> list[Outcome]:
+def drive(
+    tuning: Tuning, request: LaunchRequest, poll: Callable[[Activity], None], *, retry_failed: bool
+) -> list[Outcome]:
     """Try values and return how every trial went, in order.
 
     Args:
         tuning: What is tuned.
-        order: Where and how.
+        request: Where and how.
         poll: Called a few times a second with what is going on.
         retry_failed: Whether trials that failed before are tried again.
 
@@ -144,16 +146,16 @@ def drive(tuning: Tuning, order: Order, poll: Callable[[Activity], None], *, ret
         KeyboardInterrupt: After every run has been stopped with its state saved.
         UserError: If nothing can be placed.
     """
-    mark_output_folder(order.out)
-    earlier = _ended_before(tuning, order.out, retry_failed=retry_failed)
+    mark_output_folder(request.out)
+    earlier = _ended_before(tuning, request.out, retry_failed=retry_failed)
     if earlier:
         return earlier
-    with ray_cluster.connected(order.profile.ray, worker_environment()):
-        campaign = TuningCampaign(tuning, order, retry_failed=retry_failed)
-        campaign.run(poll)
-    for trial in campaign.trials:
+    with ray_cluster.connected(request.profile.ray, worker_environment()):
+        ray_launch = TuningLaunch(tuning, request, retry_failed=retry_failed)
+        ray_launch.run(poll)
+    for trial in ray_launch.trials:
         settle(trial.folders[0])
-    return [_judged(outcome_of(trial), campaign.progress.lost) for trial in campaign.trials]
+    return [_judged(outcome_of(trial), ray_launch.progress.lost) for trial in ray_launch.trials]
 
 
 def _judged(outcome: Outcome, lost: Mapping[str, str]) -> Outcome:

@@ -181,7 +181,7 @@ class EpochReports(StopFile):
         """Raise StopRequested if it was asked to stop."""
         self._report_new_epochs()
         if is_stopped(self.folder):
-            self.request(StopCause.OUTDONE)
+            self.request(StopCause.EARLY_STOPPED)
         super().check()
 
     def _report_new_epochs(self) -> None:

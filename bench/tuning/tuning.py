@@ -121,14 +121,15 @@ class Tuning:
         for attempt in range(ATTEMPTS):
             # A stream for each number, so that a hyperparameter more or less leaves the values of the others alone.
             streams = {name: f"tuning/{number}/{attempt}/{name}" for name in self.ranges}
-            values: Settings = {name: tried.at(_share(self.seed, streams[name])) for name, tried in self.ranges.items()}
+            units = {name: _unit(self.seed, stream) for name, stream in streams.items()}
+            values: Settings = {name: tried.from_unit(units[name]) for name, tried in self.ranges.items()}
             if values not in known:
                 self.specs(values)
                 return values
         raise UserError(f"No values could be drawn for trial {number} that are not tried already. Lower --trials.")
 
 
-def _share(seed: int, stream: str) -> float:
+def _unit(seed: int, stream: str) -> float:
     """Draw from [0, 1) by the one NumPy generator whose stream is frozen."""
     return float(np.random.RandomState(derived_seed(seed, stream) % 2**32).random_sample())
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from augbench.bench.common.wording import counted, few_names
-from augbench.results.model.cells import is_trial
+from augbench.results.model.cells import is_single_epoch
 from augbench.results.model.frame import Runs
 
 MOST_WARNINGS = 3
@@ -54,7 +54,7 @@ def caveats(runs: Runs) -> list[str]:
         runs: What is drawn.
     """
     finished = runs.finished()
-    trials = [str(name) for name, group in finished.groupby("comparison", sort=False) if is_trial(group)]
+    trials = [str(name) for name, group in finished.groupby("comparison", sort=False) if is_single_epoch(group)]
     nothing = [f"Trained for one epoch, so that accuracies mean nothing: {few_names(trials)}."] if trials else []
     found = [*nothing, *runs.warnings()]
     more = len(found) - MOST_WARNINGS

@@ -257,9 +257,9 @@ def _spread(things: Sequence[_T], most: int) -> list[list[_T]]:
     return [list(things[start:end]) for start, end in pairwise(ends)]
 
 
-def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
+def padded(values: Iterable[float], fraction: float = 0.06) -> tuple[float, float]:
     """Limits of an axis that leave room on both sides of the values, also where they are all the same."""
     numbers = np.array(list(values), dtype=float)
     lowest, highest = float(numbers.min()), float(numbers.max())
-    room = share * (highest - lowest) or max(abs(highest) * share, 0.1)
+    room = fraction * (highest - lowest) or max(abs(highest) * fraction, 0.1)
     return lowest - room, highest + room

@@ -12,7 +12,7 @@ from augbench.bench.common.errors import UserError
 from augbench.bench.common.wording import few_names
 from augbench.results.figures.style import LABEL_SIZE, ONE_COLUMN, figure_style, method_looks, with_note
 from augbench.results.figures.text import LINE, wrap_text
-from augbench.results.model.cells import asked_seeds, is_trial, scores_of
+from augbench.results.model.cells import asked_seeds, is_single_epoch, scores_of
 from augbench.results.model.frame import Runs
 from augbench.results.statistics.ranks import FEW_DATASETS, LEAST_DATASETS, LEAST_METHODS, Ranks, rank_methods
 
@@ -39,7 +39,9 @@ def average_ranks(runs: Runs) -> Ranks:
 
 
 def _means_by_comparison(runs: Runs) -> dict[str, pd.DataFrame]:
-    groups = [(str(name), group) for name, group in runs.runs.groupby("comparison", sort=False) if not is_trial(group)]
+    groups = [
+        (str(name), group) for name, group in runs.runs.groupby("comparison", sort=False) if not is_single_epoch(group)
+    ]
     return {name: _means(runs, name, group) for name, group in groups}
 
 

@@ -25,7 +25,7 @@ def asked_seeds(group: pd.DataFrame) -> int:
     return int(group["asked"].max())
 
 
-def is_trial(group: pd.DataFrame) -> bool:
+def is_single_epoch(group: pd.DataFrame) -> bool:
     """Whether networks were trained for a single epoch, as at the level `smoke`, so that no result means anything."""
     return bool((group["epochs"] == 1).all())
 
@@ -99,7 +99,7 @@ def _score_cells(
         str(label): mean_cell(of_label["value"], factor, digits + finer).of(asked)
         for label, of_label in values.groupby("label", sort=False)
     }
-    if not mark or is_trial(group) or values.empty:
+    if not mark or is_single_epoch(group) or values.empty:
         return cells
     best = best_methods(values, higher_is_better=metric not in LOWER_IS_BETTER, asked=asked, level=LEVEL)
     return {label: replace(cell, best=label in best.together) for label, cell in cells.items()}

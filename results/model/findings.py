@@ -39,7 +39,7 @@ class _Unit:
 
 
 _PLAIN = _Unit("±", float, 2, "")
-_PERCENT = _Unit("", lambda share: 100 * share, 0, " %")
+_PERCENT = _Unit("", lambda fraction: 100 * fraction, 0, " %")
 _DEGREES = _Unit("±", math.degrees, 0, "°")
 _FACTOR = _Unit("×", math.exp, 2, "")
 # Half an image is the unit of translations, so that a whole width is 2.

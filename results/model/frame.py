@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from augbench.bench.augmentation.transform_distribution import PlantedLaw
+from augbench.bench.augmentation.transform_distribution import PlantedDistribution
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.experiment.labels import RunLabels, label_runs, method_rank
 from augbench.bench.experiment.spec import RunSpec
@@ -355,23 +355,23 @@ def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
 
 def _labels(records: Sequence[Record]) -> list[RunLabels]:
     """Name runs; those that differ in nothing but their seed have the same names."""
-    specs = {record.kind.text: record.kind.spec for record in records}
+    specs = {record.configuration.text: record.configuration.spec for record in records}
     by_kind = dict(zip(specs, label_runs(list(specs.values())), strict=True))
-    return [by_kind[record.kind.text] for record in records]
+    return [by_kind[record.configuration.text] for record in records]
 
 
 def _labels_without_law(records: Sequence[Record]) -> list[RunLabels | None]:
     """Name runs as if no planted law told their data sets apart; None where nothing is planted at all."""
     if not any(record.result is not None and record.result.planted is not None for record in records):
         return [None] * len(records)
-    specs = {record.kind.text: _without_law(record.kind.spec) for record in records}
+    specs = {record.configuration.text: _without_law(record.configuration.spec) for record in records}
     by_kind = dict(zip(specs, label_runs(list(specs.values())), strict=True))
-    return [by_kind[record.kind.text] for record in records]
+    return [by_kind[record.configuration.text] for record in records]
 
 
 def _without_law(spec: RunSpec) -> RunSpec:
     """Take the planted law out of the data set's options, so that runs can be named and grouped across laws."""
-    dataset, law = spec.dataset, PlantedLaw.model_fields
+    dataset, law = spec.dataset, PlantedDistribution.model_fields
     kept = {
         "settings": {name: value for name, value in dataset.settings.items() if name not in law},
         "defaults": {name: value for name, value in dataset.defaults.items() if name not in law},

@@ -7,7 +7,7 @@ import pandas as pd
 
 from augbench.bench.common.wording import few_names, listed
 from augbench.bench.runs.run_folder import RunState
-from augbench.results.model.cells import is_trial
+from augbench.results.model.cells import is_single_epoch
 from augbench.results.model.costs import tuning_notes
 from augbench.results.model.definitions import numbers
 from augbench.results.model.frame import Runs
@@ -43,7 +43,7 @@ def run_notes(runs: Runs, finished: pd.DataFrame, *, alone: bool = True) -> tupl
 
 def _trials(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:
     """Say of which runs the accuracies are not to be taken for results."""
-    names = [name for name, group in groups if is_trial(group)]
+    names = [name for name, group in groups if is_single_epoch(group)]
     if not names:
         return []
     return [f"{listed(names)}: trained for one epoch, to see whether everything runs; accuracies mean nothing."]

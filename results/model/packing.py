@@ -15,9 +15,9 @@ from augbench.bench.common.files import atomic_write, make_folder
 from augbench.results.model.frame import Runs, load_runs
 from augbench.results.records.anonymous import Anonymiser, anonymous_problem
 from augbench.results.records.archives import write_archive
-from augbench.results.records.campaign import FORMAT, METADATA
 from augbench.results.records.collecting import collect
 from augbench.results.records.outcome_columns import checksum, outcome_columns, plain_rows, record_columns
+from augbench.results.records.parquet_runs import FORMAT, METADATA
 from augbench.results.records.problems import Problem
 from augbench.results.records.record import Record
 
@@ -58,7 +58,7 @@ def pack(
         _check_any(runs.records, sources)
         make_folder(out.absolute().parent)
         shown = runs.problems if anonymiser is None else tuple(map(anonymous_problem, runs.problems))
-        write_campaign(replace(runs, problems=shown), out)
+        write_parquet(replace(runs, problems=shown), out)
         return len(runs.records), runs.problems
     collected = collect(sources, skip_damaged=skip_damaged, cache=False, anonymiser=anonymiser)
     everything = [*collected.records, *collected.trials]
@@ -76,7 +76,7 @@ def _check_any(records: Sequence[Record], sources: Sequence[Path]) -> None:
         )
 
 
-def write_campaign(runs: Runs, path: Path) -> None:
+def write_parquet(runs: Runs, path: Path) -> None:
     """Write all runs into one file, atomically; the same runs give the same bytes.
 
     Args:

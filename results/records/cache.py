@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from augbench.bench.common.errors import CannotGoOnError
+from augbench.bench.common.errors import RetryableError
 from augbench.bench.common.files import atomic_write, parse_json
 from augbench.results.records.outcome_columns import (
     OUTCOMES,
@@ -80,7 +80,7 @@ class OutcomesCache:
             with atomic_write(self.path) as file:
                 pq.write_table(keys, file, compression="zstd")
             self._unsaved = 0.0
-        except (CannotGoOnError, OSError):  # somebody else's folder, or a full disk
+        except (RetryableError, OSError):  # somebody else's folder, or a full disk
             return
 
     def _read(self) -> dict[str, Outcomes]:

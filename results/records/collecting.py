@@ -12,13 +12,13 @@ from augbench.bench.training.examples import read_examples
 from augbench.results.records.anonymous import Anonymiser
 from augbench.results.records.archives import Archive
 from augbench.results.records.cache import OutcomesCache
-from augbench.results.records.campaign import Campaign
 from augbench.results.records.folders import stored_runs
+from augbench.results.records.parquet_runs import ParquetRuns
 from augbench.results.records.problems import Problem
 from augbench.results.records.record import Record, RecordReader
 from augbench.results.records.stored import Stored
 
-ENDINGS: dict[str, type[Archive] | type[Campaign]] = {".tar.gz": Archive, ".tgz": Archive, ".parquet": Campaign}
+ENDINGS: dict[str, type[Archive] | type[ParquetRuns]] = {".tar.gz": Archive, ".tgz": Archive, ".parquet": ParquetRuns}
 """What files with runs in them are called, and what reads them."""
 
 
@@ -72,8 +72,8 @@ def collect(
             else:
                 found[one.same] = one
     for record in _with_unique_names(list(found.values())):
-        is_trial = record.spec.protocol.evaluated_on != "test"
-        (collected.trials if is_trial else collected.records).append(record)
+        is_single_epoch = record.spec.protocol.evaluated_on != "test"
+        (collected.trials if is_single_epoch else collected.records).append(record)
     collected.problems += [_trial(record) for record in collected.trials]
     return collected
 

@@ -20,7 +20,7 @@ from augbench.results.records.contents import Attempt, Environment, Epoch, Probe
 from augbench.results.records.outcomes import Outcomes, read_outcomes
 from augbench.results.records.stored import ADVICE, Stored
 
-# As `RunFolder.write_spec` writes it: between identity and seed runs of one kind do not differ
+# As `RunFolder.write_spec` writes it: between identity and seed runs of one configuration do not differ
 _SPEC = re.compile(
     rb'\{\s*"identity":\s*"([0-9a-f]{64})",\s*"spec":\s*(\{.*)"seed":\s*(\d{1,18})\s*\}\s*\}\s*', re.DOTALL
 )
@@ -30,13 +30,13 @@ MOST_TOLD = 3  # of the fields that are wrong
 
 
 @dataclass(frozen=True)
-class Kind:
+class Configuration:
     """What runs have in common that differ in nothing but their seed.
 
     Attributes:
         spec: One of them.
-        text: Text that two kinds share if they differ in nothing, not even in which settings are defaults.
-        same: Text that two kinds share if they differ in nothing, no matter which of their settings were defaults.
+        text: Text that two configurations share if they differ in nothing, not even in which settings are defaults.
+        same: Text that two configurations share if they differ in nothing, whichever settings were defaults.
     """
 
     spec: RunSpec
@@ -50,7 +50,7 @@ class Record:
 
     Attributes:
         stored: The files that it was read from.
-        kind: What it has in common with runs of other seeds.
+        configuration: What it has in common with runs of other seeds.
         spec: What the run is.
         state: How far it is.
         cause: Why it has no result; None if it has one, or nothing is known.
@@ -61,7 +61,7 @@ class Record:
     """
 
     stored: Stored
-    kind: Kind
+    configuration: Configuration
     spec: RunSpec
     state: RunState
     cause: Cause | None
@@ -92,7 +92,7 @@ class Record:
     @property
     def same(self) -> tuple[str, int]:
         """What two records share that are of the same run."""
-        return self.kind.same, self.spec.seed
+        return self.configuration.same, self.spec.seed
 
     @property
     def on_gpu(self) -> bool | None:
@@ -162,9 +162,9 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class RecordReader:
-    """Makes records of stored files; what runs of one kind have in common is worked out once."""
+    """Makes records of stored files; what runs of one configuration have in common is worked out once."""
 
-    kinds: dict[bytes, Kind] = field(default_factory=dict)
+    configurations: dict[bytes, Configuration] = field(default_factory=dict)
 
     def read(self, stored: Stored) -> Record:
         """Check and type the files of a run.
@@ -172,7 +172,7 @@ class RecordReader:
         Raises:
             DamagedError: If a file is missing, truncated, foreign or of a newer protocol version.
         """
-        kind, spec = self._spec(stored)
+        configuration, spec = self._spec(stored)
         result = _parsed(Result, stored, "result.json", stored.result) if stored.state is RunState.DONE else None
         if result is not None and result.identity != spec.identity:
             raise DamagedError(f"The result in {stored.place} is damaged: it belongs to another run. {ADVICE}")
@@ -182,20 +182,20 @@ class RecordReader:
         tuning = _tuning(stored)
         observed = recorded(stored.status_content(), stored.state)
         cause, reason = observed.cause, safe(observed.reason)
-        return Record(stored, kind, spec, stored.state, cause, reason, result, attempts, tuning)
+        return Record(stored, configuration, spec, stored.state, cause, reason, result, attempts, tuning)
 
-    def _spec(self, stored: Stored) -> tuple[Kind, RunSpec]:
+    def _spec(self, stored: Stored) -> tuple[Configuration, RunSpec]:
         found = _SPEC.fullmatch(stored.spec)
-        kind = self.kinds.get(found[2]) if found else None
-        if found is None or kind is None:
+        configuration = self.configurations.get(found[2]) if found else None
+        if found is None or configuration is None:
             spec = stored.read_spec()
             text = canonical_json(spec.model_dump(mode="json", exclude={"seed"}))
-            kind = Kind(spec, text, same_run_key(spec.with_seed(0)))
+            configuration = Configuration(spec, text, same_run_key(spec.with_seed(0)))
             if found:
-                self.kinds[found[2]] = kind
-            return kind, spec
-        spec = kind.spec.with_seed(int(found[3]))
-        return kind, spec if spec.identity == found[1].decode() else stored.read_spec()
+                self.configurations[found[2]] = configuration
+            return configuration, spec
+        spec = configuration.spec.with_seed(int(found[3]))
+        return configuration, spec if spec.identity == found[1].decode() else stored.read_spec()
 
 
 def _parsed(model: type[M], stored: Stored, name: str, text: bytes) -> M:

@@ -135,10 +135,10 @@ class PacBayesBound:
             "remainder": self.remainder,
             "total": self.total,
             "vacuous": self.vacuous,
-            "in_words": self.in_words(),
+            "in_words": self.summary(),
         }
 
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """Say in one paragraph what the number means, what it is worth and what it rests on."""
         lower, upper = self.assumptions.loss_range
         if self.vacuous:

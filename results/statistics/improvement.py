@@ -80,11 +80,11 @@ def probability_of_improvement(
     return Improvement(probability, low, high, confidence, len(wins))
 
 
-def _share_interval(share: float, trials: int, confidence: float) -> tuple[float, float]:
+def _share_interval(fraction: float, trials: int, confidence: float) -> tuple[float, float]:
     """Interval of Clopper and Pearson for a share of independent trials, which need be no whole number of them."""
-    won, tail = share * trials, (1 - confidence) / 2
-    low = stats.beta.ppf(tail, won, trials - won + 1) if share > 0 else 0.0
-    high = stats.beta.ppf(1 - tail, won + 1, trials - won) if share < 1 else 1.0
+    won, tail = fraction * trials, (1 - confidence) / 2
+    low = stats.beta.ppf(tail, won, trials - won + 1) if fraction > 0 else 0.0
+    high = stats.beta.ppf(1 - tail, won + 1, trials - won) if fraction < 1 else 1.0
     return float(low), float(high)
 
 

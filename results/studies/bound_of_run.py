@@ -111,7 +111,7 @@ def _clipped_losses(
 
     A loss that is no number counts as the largest one.
     """
-    train, space = trainer.data.train, learner.setting.space
+    train, space = trainer.data.train, learner.context.space
     trainer.network.eval()
     source = generator(trainer.spec.seed, "bound", trainer.device)
     losses = []

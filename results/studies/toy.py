@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from augbench.bench.augmentation.affine_space import Block, Draw, Space
 from augbench.bench.augmentation.network_input import NetworkInput
 from augbench.bench.common.randomness import derived_seed, generator
-from augbench.bench.contract.method import Hyperparameters, Method, Setting, SharedSpaceMethod
+from augbench.bench.contract.method import Hyperparameters, Method, RunContext, SharedSpaceMethod
 from augbench.methods.none import NoAugmentation
 from augbench.methods.scale import Scale, ScaleHyperparameters
 
@@ -212,7 +212,7 @@ class FixedRotation(SharedSpaceMethod[Hyperparameters]):
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Draw the rotations."""
-        return self.setting.space.sample(count, torch.ones(1), self.setting.space.maxima(), generator)
+        return self.context.space.sample(count, torch.ones(1), self.context.space.maxima(), generator)
 
 
 def train(way: Way, seed: int, steps: int = STEPS, planted_range: float = PLANTED_RANGE) -> ToyRun:
@@ -237,7 +237,7 @@ def train(way: Way, seed: int, steps: int = STEPS, planted_range: float = PLANTE
 
 
 def _new_method(way: Way, train_size: int, steps: int) -> Method[Any]:
-    setting = Setting(
+    context = RunContext(
         space=PointRotations(),
         channels=1,
         classes=2,
@@ -247,11 +247,11 @@ def _new_method(way: Way, train_size: int, steps: int) -> Method[Any]:
         device=torch.device("cpu"),
     )
     if way is Way.RM:
-        return NoAugmentation(Hyperparameters(), setting)
+        return NoAugmentation(Hyperparameters(), context)
     if way is Way.FIXED:
-        return FixedRotation(Hyperparameters(), setting)
+        return FixedRotation(Hyperparameters(), context)
     chosen = {"copies": COPIES, "regularisation": REGULARISATION, "learning_rate": DISTRIBUTION_RATE}
-    return Scale(ScaleHyperparameters.model_validate(chosen), setting)
+    return Scale(ScaleHyperparameters.model_validate(chosen), context)
 
 
 def _new_network(seed: int) -> nn.Module:

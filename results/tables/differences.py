@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from augbench.bench.common.wording import few_names
-from augbench.results.model.cells import accuracy_digits, asked_seeds, by_comparison, is_trial, scores_of
+from augbench.results.model.cells import accuracy_digits, asked_seeds, by_comparison, is_single_epoch, scores_of
 from augbench.results.model.definitions import LEVEL
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import MOST_NAMED, run_notes
@@ -119,7 +119,7 @@ def differences_table(runs: Runs) -> Table:
 def _comparable(runs: Runs) -> Iterator[tuple[Runs, pd.DataFrame]]:
     """Finished runs of each comparison in which there is something to compare."""
     for here, group in by_comparison(runs, runs.finished()):
-        if group["label"].nunique() > 1 and not is_trial(group):
+        if group["label"].nunique() > 1 and not is_single_epoch(group):
             yield here, group
 
 

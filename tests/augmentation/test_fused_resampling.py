@@ -16,7 +16,7 @@ from torch import Tensor
 
 from augbench.bench.augmentation import fused_resampling
 from augbench.bench.augmentation.affine_space import Draw, resample, shared_space, to_unit_interval
-from augbench.bench.augmentation.fused_resampling import Crops, Launch, in_words, usable
+from augbench.bench.augmentation.fused_resampling import Crops, Launch, backend_name, usable
 from augbench.bench.augmentation.network_input import NetworkInput
 from augbench.bench.augmentation.resampling import crop, normalised
 
@@ -154,7 +154,7 @@ def test_kernels_compile_for_a_gpu_that_is_not_here_and_spill_no_register(
 
 def test_a_cpu_has_the_plain_path() -> None:
     assert not usable(CPU)
-    assert in_words(CPU) == "torch"
+    assert backend_name(CPU) == "torch"
 
 
 @with_triton
@@ -162,7 +162,7 @@ def test_a_gpu_has_the_fused_one_where_triton_is_installed(monkeypatch: pytest.M
     monkeypatch.setenv("CC", "cc")
     usable.cache_clear()
     assert usable(GPU)
-    assert in_words(GPU) == f"fused (triton {version('triton')})"
+    assert backend_name(GPU) == f"fused (triton {version('triton')})"
     monkeypatch.setattr(fused_resampling, "find_spec", lambda name: None)
     assert not usable.__wrapped__(GPU)
 

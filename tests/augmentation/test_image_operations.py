@@ -57,8 +57,8 @@ def _degrees(tangent: float) -> float:
     return math.degrees(math.atan(tangent))
 
 
-def _pixels(image: Tensor, share: float) -> int:
-    return round(share * image.shape[-1])
+def _pixels(image: Tensor, fraction: float) -> int:
+    return round(fraction * image.shape[-1])
 
 
 def _generator(seed: int = 0) -> torch.Generator:
@@ -171,11 +171,11 @@ def test_posterize_and_equalize_cut_floats_off_to_256_levels() -> None:
 
 
 def test_cutout_covers_pixels_as_often_as_its_area_and_the_border_say() -> None:
-    count, share = 4000, 0.4
-    cut = _apply("Cutout", torch.ones(count, 1, 32, 32), share)[:, 0] == 0
+    count, fraction = 4000, 0.4
+    cut = _apply("Cutout", torch.ones(count, 1, 32, 32), fraction)[:, 0] == 0
     # a uniform centre is within half a side of a pixel's centre on one axis with probability 0.4, at the border less
-    near_border = share / 2 + 0.5 / 32
-    for row, column, chance in ((16, 11, share**2), (0, 16, near_border * share), (31, 0, near_border**2)):
+    near_border = fraction / 2 + 0.5 / 32
+    for row, column, chance in ((16, 11, fraction**2), (0, 16, near_border * fraction), (31, 0, near_border**2)):
         assert stats.binomtest(int(cut[:, row, column].sum()), count, chance).pvalue > 1e-3
 
 
@@ -204,8 +204,8 @@ def _weighted_sum(name: str, images: Tensor, magnitudes: Tensor, space: ImageSpa
 def test_gradient_in_the_magnitudes_equals_central_differences(name: str) -> None:
     images = torch.rand(20, 3, 12, 12, generator=_generator(4), dtype=torch.float64)
     low, high = RANGES[name]
-    shares = 0.2 + 0.6 * torch.rand(20, generator=_generator(5), dtype=torch.float64)
-    magnitudes = (low + (high - low) * shares).requires_grad_()
+    fractions = 0.2 + 0.6 * torch.rand(20, generator=_generator(5), dtype=torch.float64)
+    magnitudes = (low + (high - low) * fractions).requires_grad_()
     space, step = ImageSpace(12, "bilinear"), 1e-7 * (high - low)
     (gradient,) = torch.autograd.grad(_weighted_sum(name, images, magnitudes, space).sum(), magnitudes)
     with torch.no_grad():
@@ -254,9 +254,9 @@ batches = st.lists(st.tuples(st.sampled_from(OPERATIONS), strengths), min_size=1
 def _batch(choices: list[tuple[str, float]], *, channels: int = 3) -> tuple[Tensor, Tensor, Tensor]:
     """Images, operations and strengths, each strength the given share of the way from lowest to highest."""
     values = []
-    for name, share in choices:
+    for name, fraction in choices:
         low, high = RANGES.get(name, (-5.0, 5.0))
-        values.append(low + share * (high - low))
+        values.append(low + fraction * (high - low))
     operations = torch.tensor([OPERATIONS.index(name) for name, _ in choices])
     return _images(channels, 16, len(choices)), operations, torch.tensor(values)
 

@@ -20,7 +20,7 @@ from augbench.bench.augmentation.transform_distribution import (
     COORDINATES,
     RECOVERY_DRAWS,
     Atoms,
-    PlantedLaw,
+    PlantedDistribution,
     decompose,
     recovery,
     recovery_error,
@@ -105,8 +105,8 @@ def uniform(extent: float, steps: int = 20_000) -> Atoms:
     return Atoms.of(np.linspace(-extent, extent, steps + 1)[:-1] + extent / steps)
 
 
-def mixed(share: float, first: Atoms, second: Atoms) -> Atoms:
-    weights = np.concatenate((share * first.weights, (1 - share) * second.weights))
+def mixed(fraction: float, first: Atoms, second: Atoms) -> Atoms:
+    weights = np.concatenate((fraction * first.weights, (1 - fraction) * second.weights))
     return Atoms(np.concatenate((first.points, second.points)), weights)
 
 
@@ -207,7 +207,7 @@ def test_the_law_names_the_blocks_of_the_space_in_their_order() -> None:
     assert module.CONTINUOUS_BLOCKS == continuous_blocks(SPACE)
 
 
-EVERYTHING = PlantedLaw(
+EVERYTHING = PlantedDistribution(
     rotation=45.0, rotation_share=0.5, x_scale=0.3, y_scale=0.6, y_scale_share=0.7, x_shear=0.8, half_turn=0.2, flip=0.4
 )
 
@@ -223,28 +223,28 @@ def test_a_learner_with_the_planted_law_scores_zero_up_to_sampling() -> None:
 
 def test_quarter_turns_with_half_turns_are_all_rotations() -> None:
     stand_in = drawn({"rotation": 1, "half-turn": 1}, {"rotation": math.pi / 2})
-    assert recovery(stand_in, PlantedLaw(rotation=180.0), SPACE)["turn"] < 0.004
+    assert recovery(stand_in, PlantedDistribution(rotation=180.0), SPACE)["turn"] < 0.004
     all_rotations = drawn({"rotation": 1}, {"rotation": math.pi})
-    assert recovery(all_rotations, PlantedLaw(rotation=90.0, half_turn=0.5), SPACE)["turn"] < 0.004
-    assert recovery(all_rotations, PlantedLaw(rotation=90.0), SPACE)["turn"] == pytest.approx(0.25, abs=0.004)
+    assert recovery(all_rotations, PlantedDistribution(rotation=90.0, half_turn=0.5), SPACE)["turn"] < 0.004
+    assert recovery(all_rotations, PlantedDistribution(rotation=90.0), SPACE)["turn"] == pytest.approx(0.25, abs=0.004)
 
 
 @pytest.mark.parametrize(
     ("law", "missed"),
     [
-        (PlantedLaw(), {}),
-        (PlantedLaw(rotation=180.0), {"turn": 0.5}),
-        (PlantedLaw(rotation=45.0), {"turn": 0.125}),
-        (PlantedLaw(rotation=45.0, rotation_share=0.5), {"turn": 0.0625}),
-        (PlantedLaw(half_turn=0.5), {"turn": 0.5}),
-        (PlantedLaw(flip=0.5), {"flip": 0.5}),
-        (PlantedLaw(flip=1.0), {"flip": 1.0}),
-        (PlantedLaw(x_scale=math.log(2)), {"x-scale": 0.5}),
-        (PlantedLaw(y_scale=math.log(2) / 2), {"y-scale": 0.25}),
-        (PlantedLaw(x_shear=0.4), {"x-shear": 0.2}),
+        (PlantedDistribution(), {}),
+        (PlantedDistribution(rotation=180.0), {"turn": 0.5}),
+        (PlantedDistribution(rotation=45.0), {"turn": 0.125}),
+        (PlantedDistribution(rotation=45.0, rotation_share=0.5), {"turn": 0.0625}),
+        (PlantedDistribution(half_turn=0.5), {"turn": 0.5}),
+        (PlantedDistribution(flip=0.5), {"flip": 0.5}),
+        (PlantedDistribution(flip=1.0), {"flip": 1.0}),
+        (PlantedDistribution(x_scale=math.log(2)), {"x-scale": 0.5}),
+        (PlantedDistribution(y_scale=math.log(2) / 2), {"y-scale": 0.25}),
+        (PlantedDistribution(x_shear=0.4), {"x-shear": 0.2}),
     ],
 )
-def test_what_is_missed_by_leaving_images_alone(law: PlantedLaw, missed: dict[str, float]) -> None:
+def test_what_is_missed_by_leaving_images_alone(law: PlantedDistribution, missed: dict[str, float]) -> None:
     scores = recovery(identities(), law, SPACE)
     assert scores == pytest.approx(dict.fromkeys(COORDINATES, 0.0) | missed, abs=1e-4)
     assert law.coordinates == tuple(missed)
@@ -254,30 +254,35 @@ def test_what_is_missed_by_leaving_images_alone(law: PlantedLaw, missed: dict[st
 def test_maxima_are_those_of_the_protocol_and_shifts_count_too() -> None:
     small = Space(14, padding=2, maximum_log_scale=0.2, maximum_shear=0.5)
     wide = drawn({"x-scale": 1, "x-shear": 1}, {"x-scale": 0.1, "x-shear": 0.25}, space=small)
-    scores = recovery(wide, PlantedLaw(), small)
+    scores = recovery(wide, PlantedDistribution(), small)
     assert (scores["x-scale"], scores["x-shear"]) == pytest.approx((0.25, 0.25), abs=0.004)
     # offsets −2…2 of at most 2 pixels: the mean distance from 0 is 6/5 pixels
-    cropped = recovery(drawn({"crop": 1}, {}, space=small), PlantedLaw(), small)
+    cropped = recovery(drawn({"crop": 1}, {}, space=small), PlantedDistribution(), small)
     assert (cropped["x-shift"], cropped["y-shift"]) == pytest.approx((0.6, 0.6), abs=0.004)
 
 
 @pytest.mark.parametrize(
     ("law", "label"),
     [
-        (PlantedLaw(), "none"),
-        (PlantedLaw(rotation=45.0), "rotation ±45°"),
-        (PlantedLaw(rotation=33.3, flip=0.5), "rotation ±33.3° + flip"),
-        (PlantedLaw(flip=0.25, half_turn=0.5), "half-turn + flip (share 0.25)"),
-        (PlantedLaw(x_scale=0.485, y_scale=0.5, x_shear=1), "x-scale ±0.485 + y-scale ±0.5 + x-shear ±1"),
-        (PlantedLaw(rotation=90, rotation_share=0.5), "rotation ±90° (share 0.5)"),
+        (PlantedDistribution(), "none"),
+        (PlantedDistribution(rotation=45.0), "rotation ±45°"),
+        (PlantedDistribution(rotation=33.3, flip=0.5), "rotation ±33.3° + flip"),
+        (PlantedDistribution(flip=0.25, half_turn=0.5), "half-turn + flip (share 0.25)"),
+        (PlantedDistribution(x_scale=0.485, y_scale=0.5, x_shear=1), "x-scale ±0.485 + y-scale ±0.5 + x-shear ±1"),
+        (PlantedDistribution(rotation=90, rotation_share=0.5), "rotation ±90° (share 0.5)"),
     ],
 )
-def test_names(law: PlantedLaw, label: str) -> None:
+def test_names(law: PlantedDistribution, label: str) -> None:
     assert law.label == label
 
 
 def test_laws_that_differ_have_different_names() -> None:
-    laws = [PlantedLaw(rotation=r, flip=f, x_scale=x) for r in (0, 45, 45.0001) for f in (0, 0.5, 1) for x in (0, 0.1)]
+    laws = [
+        PlantedDistribution(rotation=r, flip=f, x_scale=x)
+        for r in (0, 45, 45.0001)
+        for f in (0, 0.5, 1)
+        for x in (0, 0.1)
+    ]
     assert len({law.label for law in laws}) == len(laws)
 
 
@@ -297,4 +302,4 @@ def test_laws_that_differ_have_different_names() -> None:
 )
 def test_laws_outside_the_space_are_refused(values: dict[str, float], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
-        PlantedLaw.model_validate(values)
+        PlantedDistribution.model_validate(values)

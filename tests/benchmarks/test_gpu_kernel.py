@@ -11,7 +11,7 @@ from torch import Tensor
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.fused_resampling import Crops
 from benchmarks import gpu_kernel
-from benchmarks.gpu_kernel import Case, errors, plain, shares, source_of, times
+from benchmarks.gpu_kernel import Case, errors, fractions, plain, source_of, times
 from benchmarks.gpu_parts import Work
 
 CPU = torch.device("cpu")
@@ -26,7 +26,10 @@ def test_bytes_are_counted_as_by_hand() -> None:
 def test_shares_are_of_each_pass_alone() -> None:
     found = {"forward, graph": [0.02, 0.01, 0.03], "forward, backward, graph": [0.06, 0.06, 0.06]}
     limit = CASE.bytes / 1e6
-    assert shares(found, CASE, 1e6) == {"forward": pytest.approx(limit / 0.02), "backward": pytest.approx(limit / 0.04)}
+    assert fractions(found, CASE, 1e6) == {
+        "forward": pytest.approx(limit / 0.02),
+        "backward": pytest.approx(limit / 0.04),
+    }
 
 
 @pytest.mark.parametrize("gathered", [True, False])

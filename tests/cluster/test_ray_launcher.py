@@ -14,13 +14,13 @@ import pytest
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import write_json
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.launchers.launcher import Activity, Order, launchers
-from augbench.bench.launchers.ray import Campaign
+from augbench.bench.launchers.launcher import Activity, LaunchRequest, launchers
+from augbench.bench.launchers.ray import RayLaunch
 from augbench.bench.launchers.ray_jobs.cluster import own_node
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.planning.profile import Profile, RaySettings
 from augbench.bench.runs.claim import claimed
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.code_state import fingerprint
 
@@ -31,11 +31,13 @@ MakeSpec = Callable[..., RunSpec]
 
 
 @pytest.fixture
-def order(placement: Placement, tmp_path: Path) -> Callable[..., Order]:
+def launch_request(settings: ExecutionSettings, tmp_path: Path) -> Callable[..., LaunchRequest]:
     """Make an order of runs on the CPU, with a profile of the values given."""
 
-    def make(device: str = "cpu", **values: Any) -> Order:
-        return Order(tmp_path, replace(placement, device=device), Profile.model_validate({"launcher": "ray"} | values))
+    def make(device: str = "cpu", **values: Any) -> LaunchRequest:
+        return LaunchRequest(
+            tmp_path, replace(settings, device=device), Profile.model_validate({"launcher": "ray"} | values)
+        )
 
     return make
 
@@ -54,18 +56,18 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
 
 
-def refusal(runs: list[PlannedRun], order: Order) -> str:
+def refusal(runs: list[PlannedRun], launch_request: LaunchRequest) -> str:
     """Return what the check says against an order."""
     with pytest.raises(UserError) as refused:
-        launchers().get("ray")().check(runs, order)
+        launchers().get("ray")().check(runs, launch_request)
     return str(refused.value)
 
 
 def test_without_ray_the_extra_to_install_is_named(
-    runs: list[PlannedRun], order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch
+    runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert "pip install 'augbench[ray]'" in refusal(runs, order())
+    assert "pip install 'augbench[ray]'" in refusal(runs, launch_request())
 
 
 @pytest.mark.parametrize(
@@ -79,41 +81,41 @@ def test_without_ray_the_extra_to_install_is_named(
 )
 @CHECK
 def test_more_than_any_node_has(
-    runs: list[PlannedRun], order: Callable[..., Order], resources: dict[str, float], said: str
+    runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], resources: dict[str, float], said: str
 ) -> None:
-    assert said in refusal(runs, order(resources=resources, ray={"cpus": 2, "gpus": 1}))
+    assert said in refusal(runs, launch_request(resources=resources, ray={"cpus": 2, "gpus": 1}))
 
 
 @CHECK
-def test_gpus_that_runs_would_not_see(runs: list[PlannedRun], order: Callable[..., Order]) -> None:
+def test_gpus_that_runs_would_not_see(runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]) -> None:
     there = {"cpus": 2, "gpus": 1}
-    assert "Say gpus = 1" in refusal(runs, order("auto", ray=there))
-    assert "which chooses" in refusal(runs, order("cuda:1", ray=there, resources={"gpus": 1.0}))
-    launchers().get("ray")().check(runs, order("auto", ray=there, resources={"gpus": 0.0}))
-    launchers().get("ray")().check(runs, order("auto", ray=there, resources={"gpus": 0.25}))
+    assert "Say gpus = 1" in refusal(runs, launch_request("auto", ray=there))
+    assert "which chooses" in refusal(runs, launch_request("cuda:1", ray=there, resources={"gpus": 1.0}))
+    launchers().get("ray")().check(runs, launch_request("auto", ray=there, resources={"gpus": 0.0}))
+    launchers().get("ray")().check(runs, launch_request("auto", ray=there, resources={"gpus": 0.25}))
 
 
 @CHECK
 def test_an_address_that_does_not_answer_is_not_given_to_ray_which_would_wait_for_minutes(
-    runs: list[PlannedRun], order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch
+    runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was asked"))
     with socket.socket() as taken:  # but does not listen
         taken.bind(("127.0.0.2", 0))
-        text = refusal(runs, order(ray={"address": f"127.0.0.2:{taken.getsockname()[1]}"}))
+        text = refusal(runs, launch_request(ray={"address": f"127.0.0.2:{taken.getsockname()[1]}"}))
     assert "does not answer" in text
 
 
 @pytest.mark.parametrize("address", ["ray://host:10001", "host", "host:port", "local"])
 @CHECK
-def test_no_address_of_a_cluster(runs: list[PlannedRun], order: Callable[..., Order], address: str) -> None:
-    assert 'such as "host:6379"' in refusal(runs, order(ray={"address": address}))
+def test_no_address(runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], address: str) -> None:
+    assert 'such as "host:6379"' in refusal(runs, launch_request(ray={"address": address}))
 
 
 @CHECK
-def test_describes_how_many_runs_have_room(runs: list[PlannedRun], order: Callable[..., Order]) -> None:
+def test_says_how_many_runs_have_room(runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]) -> None:
     needed = {"gpus": 0.25, "memory_gb": 0.001}
-    lines = launchers().get("ray")().describe(runs, order(resources=needed, ray={"cpus": 8, "gpus": 1}))
+    lines = launchers().get("ray")().describe(runs, launch_request(resources=needed, ray={"cpus": 8, "gpus": 1}))
     assert "1 to do on a Ray cluster of its own on this machine: 8 CPUs, 1 GPU," in lines[0]
     assert lines[1] == "none: 1 CPU, 0.25 GPUs, 0.001 GB each, at most 4 at a time."
 
@@ -132,12 +134,12 @@ def test_an_own_cluster_has_what_this_process_may_use(monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def task(ray_is_installed: None, runs: list[PlannedRun], placement: Placement, tmp_path: Path) -> Any:
+def task(ray_is_installed: None, runs: list[PlannedRun], settings: ExecutionSettings, tmp_path: Path) -> Any:
     """Make what a worker gets for the one run."""
     from augbench.bench.launchers.ray_jobs.trials import Task
 
     folder = str(runs[0].folder.path)
-    return Task(folder, "cpu", 1, 0.5, 0, 2, str(placement.data), str(tmp_path / "stop"))
+    return Task(folder, "cpu", 1, 0.5, 0, 2, str(settings.data), str(tmp_path / "stop"))
 
 
 def executed(task: Any) -> tuple[str, str]:
@@ -205,7 +207,7 @@ def test_a_share_of_a_node(ray_is_installed: None, task: Any) -> None:
     assert replace(task, gpus=0.0, memory=10).bundle() == {"CPU": 1.0, "memory": 10.0}
 
 
-class Scripted(Campaign):
+class Scripted(RayLaunch):
     """A launch whose runs are placed by a script."""
 
     script: Callable[["Scripted"], None]
@@ -215,81 +217,81 @@ class Scripted(Campaign):
         self.script()
 
 
-def script(runs: list[PlannedRun], order: Order, does: Callable[[Scripted], None]) -> Scripted:
+def script(runs: list[PlannedRun], launch_request: LaunchRequest, does: Callable[[Scripted], None]) -> Scripted:
     """Make a launch whose runs are placed by a function."""
-    campaign = Scripted(runs, order)
-    campaign.script = lambda: does(campaign)  # type: ignore[method-assign]
-    return campaign
+    ray_launch = Scripted(runs, launch_request)
+    ray_launch.script = lambda: does(ray_launch)  # type: ignore[method-assign]
+    return ray_launch
 
 
-def end(campaign: Campaign, run: PlannedRun, lost: str = "") -> None:
+def end(ray_launch: RayLaunch, run: PlannedRun, lost: str = "") -> None:
     """Have the trial of a run end."""
     folder = str(run.folder.path.resolve())
     if lost:
-        campaign.progress.lost[folder] = lost
-    campaign.progress.ended.append(folder)
+        ray_launch.progress.lost[folder] = lost
+    ray_launch.progress.ended.append(folder)
 
 
-def wait_for_stop(campaign: Campaign) -> None:
+def wait_for_stop(ray_launch: RayLaunch) -> None:
     """Go on until the stop file is there, as trials do."""
     deadline = time.monotonic() + 300
-    while not campaign.stop_file.exists() and time.monotonic() < deadline:
+    while not ray_launch.stop_file.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert campaign.stop_file.exists()
+    assert ray_launch.stop_file.exists()
 
 
 @pytest.mark.parametrize("fail_fast", [False, True])
 def test_a_failed_run_stops_the_others_only_where_that_is_wanted(
-    ray_is_installed: None, runs: list[PlannedRun], order: Callable[..., Order], fail_fast: bool
+    ray_is_installed: None, runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], fail_fast: bool
 ) -> None:
-    def fail(campaign: Scripted) -> None:
+    def fail(ray_launch: Scripted) -> None:
         runs[0].folder.write_status(RunState.FAILED, attempt=1)
-        end(campaign, runs[0])
+        end(ray_launch, runs[0])
         if fail_fast:
-            wait_for_stop(campaign)
+            wait_for_stop(ray_launch)
 
-    campaign = script(runs, replace(order(), fail_fast=fail_fast), fail)
+    ray_launch = script(runs, replace(launch_request(), fail_fast=fail_fast), fail)
     seen: list[Activity] = []
-    campaign.run(seen.append)
-    assert campaign.progress.stopping is fail_fast
+    ray_launch.run(seen.append)
+    assert ray_launch.progress.stopping is fail_fast
     assert seen[-1] == Activity((), (runs[0].folder,))
-    assert not campaign.folder.exists()
+    assert not ray_launch.folder.exists()
 
 
 def test_an_interrupted_launch_waits_until_every_run_is_saved(
-    ray_is_installed: None, runs: list[PlannedRun], order: Callable[..., Order]
+    ray_is_installed: None, runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]
 ) -> None:
     saved = []
 
     def interrupt(activity: Activity) -> None:
         raise KeyboardInterrupt
 
-    def save(campaign: Scripted) -> None:
-        wait_for_stop(campaign)
+    def save(ray_launch: Scripted) -> None:
+        wait_for_stop(ray_launch)
         saved.append(True)
 
-    campaign = script(runs, order(), save)
+    ray_launch = script(runs, launch_request(), save)
     with pytest.raises(KeyboardInterrupt):
-        campaign.run(interrupt)
+        ray_launch.run(interrupt)
     assert saved == [True]
 
 
 def test_a_run_that_lost_its_worker_too_often_says_so(
-    ray_is_installed: None, runs: list[PlannedRun], order: Callable[..., Order]
+    ray_is_installed: None, runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]
 ) -> None:
-    campaign = script(runs, order(), lambda campaign: end(campaign, runs[0], lost="Its worker died 4 times."))
-    campaign.run(lambda _: None)
+    ray_launch = script(runs, launch_request(), lambda one: end(one, runs[0], lost="Its worker died 4 times."))
+    ray_launch.run(lambda _: None)
     folder = runs[0].folder
     assert folder.state() is RunState.NEVER_STARTED
     assert folder.read_status()["reason"] == "Its worker died 4 times."
-    assert campaign.folder.exists(), "what Ray wrote may say more"
+    assert ray_launch.folder.exists(), "what Ray wrote may say more"
 
 
 def test_what_ends_ray_itself_is_said(
-    ray_is_installed: None, runs: list[PlannedRun], order: Callable[..., Order]
+    ray_is_installed: None, runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]
 ) -> None:
-    def lose(campaign: Scripted) -> None:
+    def lose(ray_launch: Scripted) -> None:
         raise ConnectionError("no head")
 
     with pytest.raises(UserError, match=r"Ray could not go on: no head.*The same command goes on"):
-        script(runs, order(), lose).run(lambda _: None)
+        script(runs, launch_request(), lose).run(lambda _: None)

@@ -18,7 +18,7 @@ import pytest
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.launchers.ray_jobs.cluster import LOOPBACK
 from augbench.bench.registry.plugins import PLUGINS_VARIABLE
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
@@ -184,7 +184,7 @@ def locally(tmp_path: Path, stop: StopSignal) -> Callable[[RunFolder], RunFolder
     def again(run: RunFolder) -> RunFolder:
         other = RunFolder(tmp_path / "local" / run.path.name)
         other.write_spec(run.read_spec())
-        execute(other, Placement("cpu", workers=1, threads=1, data=tmp_path / "data"), stop)
+        execute(other, ExecutionSettings("cpu", workers=1, threads=1, data=tmp_path / "data"), stop)
         return other
 
     return again

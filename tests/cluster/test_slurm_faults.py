@@ -40,7 +40,7 @@ def limited(slurm_is_installed: None, tmp_path_factory: pytest.TempPathFactory) 
             variables.setenv(name, value)
         site = new_site(tmp_path_factory.mktemp("limited"), lab, lambda *_: (1, "", ""), variables)
         # Slurm looks every 30 seconds, and gives the warning at the last look before it would come too late
-        site.write(resources={"time": "00:01:00"}, epochs=20, slurm="warning_seconds = 5")
+        site.write(resources={"time": "00:01:00"}, epochs=20, slurm="signal_delay_s = 5")
         given(start_command(site))
         variables.undo()
         yield site
@@ -50,7 +50,7 @@ def test_every_run_has_one_result_whatever_was_killed(
     site: Site, limited: Site, outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PAUSE, "0.25")  # 20 seconds a run
-    site.write(seeds=range(RUNS), epochs=10, slurm="at_a_time = 8")
+    site.write(seeds=range(RUNS), epochs=10, slurm="max_parallel = 8")
     reference = tmp_path / "reference"
     given(start_command(site, "--out", reference, "--launcher", "local", "--workers", "2", **{PAUSE: "0"}))
 

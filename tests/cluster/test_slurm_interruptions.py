@@ -53,8 +53,8 @@ def stopped(runs: list[RunFolder]) -> dict[str, dict[str, Any]]:
 
 
 def test_runs_that_are_told_to_stop_save_queue_again_and_go_on(site: Site, outcome: Outcome) -> None:
-    for seed, (partition, restarts, *_) in enumerate(WAYS_TO_STOP):
-        options = f'restarts = {restarts}\noptions = {{ nodelist = "node{seed % 4 + 1}" }}'
+    for seed, (partition, max_requeues, *_) in enumerate(WAYS_TO_STOP):
+        options = f'max_requeues = {max_requeues}\noptions = {{ nodelist = "node{seed % 4 + 1}" }}'
         site.write(seeds=[seed], slurm=f'partition = "{partition}"\n{options}')
         site.place()
     site.write(seeds=range(len(WAYS_TO_STOP)))
@@ -71,7 +71,7 @@ def test_runs_that_are_told_to_stop_save_queue_again_and_go_on(site: Site, outco
     assert wait_until(lambda: [attempt(run) for run in runs] == [2, 2, 2, 2, 1], PATIENCE), site.summary()
     last = site.observe()[4]
     assert (last.state, last.cause) == (RunState.TIMED_OUT, Cause.TIMED_OUT)
-    assert "as often as [slurm] restarts of the profile allows (0); it is saved" in last.reason
+    assert "as often as [slurm] max_requeues of the profile allows (0); it is saved" in last.reason
     assert [known.job for known in site.observe()] == jobs
     assert site.submissions == before
 
@@ -84,7 +84,7 @@ def test_runs_that_are_told_to_stop_save_queue_again_and_go_on(site: Site, outco
 
 
 def test_cancelled_runs_stay_cancelled_until_the_command_is_given_again(site: Site, outcome: Outcome) -> None:
-    site.write(seeds=range(3), slurm="at_a_time = 2")
+    site.write(seeds=range(3), slurm="max_parallel = 2")
     site.place()
     first, second, third = site.runs
     assert wait_until(lambda: first.checkpoint.exists() and second.checkpoint.exists(), PATIENCE), site.summary()
@@ -133,7 +133,7 @@ def test_a_node_that_crashes_and_a_worker_that_is_killed_cost_no_more_than_what_
 def test_without_a_controller_nothing_is_submitted_twice_and_runs_go_on(
     site: Site, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.write(seeds=range(2), slurm="at_a_time = 1")
+    site.write(seeds=range(2), slurm="max_parallel = 1")
     site.place()
     first, _ = site.runs
     assert wait_until(first.checkpoint.exists, PATIENCE), site.summary()
@@ -155,7 +155,7 @@ def test_without_a_controller_nothing_is_submitted_twice_and_runs_go_on(
     assert site.submissions == before
 
     site.lab.start_controller()
-    site.write(seeds=range(2), slurm="at_a_time = 1")
+    site.write(seeds=range(2), slurm="max_parallel = 1")
     site.place()
     assert site.submissions == before
     assert first.state() is RunState.RUNNING
@@ -191,7 +191,7 @@ def test_the_first_run_that_fails_stops_the_others_of_its_launch(site: Site) -> 
     site.write(["paced-too"])
     site.place()
     [bystander] = site.runs
-    site.write(["paced", "raising"], more='[methods.raising]\ntime = "00:20:00"\n', slurm="at_a_time = 2")
+    site.write(["paced", "raising"], more='[methods.raising]\ntime = "00:20:00"\n', slurm="max_parallel = 2")
     site.place("--fail-fast")
     site.wait(RunState.FAILED, RunState.CANCELLED)
     assert site.states() == [RunState.CANCELLED, RunState.FAILED]

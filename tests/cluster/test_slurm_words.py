@@ -184,7 +184,7 @@ def test_lines_of_a_site_are_no_rows_and_other_rows_are_quoted(answers: Answers)
 
 def test_runs_need_more_time_than_the_warning_before_its_end(answers: Answers) -> None:
     answers(sinfo=NODES)
-    for time, message in (("00:02:00", "warning_seconds = 120 s before"), ("00:03:00", None)):
+    for time, message in (("00:02:00", "signal_delay_s = 120 s before"), ("00:03:00", None)):
         wanted = [("scale", Resources(time=time))]
         if message is None:
             checks.check_resources(Profile(), wanted)

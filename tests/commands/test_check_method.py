@@ -79,7 +79,7 @@ def test_values_are_read_as_in_toml_and_texts_need_no_quotes(augbench: CommandLi
     ],
 )
 def test_wrong_settings_are_a_mistake_of_the_user(settings: list[str], words: str, augbench: CommandLine) -> None:
-    arguments = [argument for setting in settings for argument in ("--set", setting)]
+    arguments = [argument for context in settings for argument in ("--set", context)]
     code, _, errors = augbench("check", "method", "scale", *arguments)
     assert code == 2
     assert errors.startswith("Error: ")

@@ -11,7 +11,7 @@ import typer
 
 from augbench.bench.commands import failing, placing
 from augbench.bench.common.files import write_json
-from augbench.bench.launchers.launcher import Order
+from augbench.bench.launchers.launcher import LaunchRequest
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.runs import run_states
 from augbench.bench.runs.causes import Cause
@@ -44,7 +44,7 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[PlannedRun]:
     """Have nothing executed; returns what would have been placed."""
     runs: list[PlannedRun] = []
 
-    def place(to_do: list[PlannedRun], order: Order, **_: object) -> None:
+    def place(to_do: list[PlannedRun], request: LaunchRequest, **_: object) -> None:
         runs.extend(to_do)
 
     monkeypatch.setattr(placing, "place", place)
@@ -205,11 +205,11 @@ def test_from_scratch_forgets_what_was_saved_of_all_but_finished_runs(plant: Any
 
 @pytest.mark.slow
 def test_failed_runs_start_again_and_killed_ones_go_on(
-    plant: Any, augbench: CommandLine, stop_after: Callable[[int], Any], placement: Any
+    plant: Any, augbench: CommandLine, stop_after: Callable[[int], Any], settings: Any
 ) -> None:
     stopped, failed, left = plant.planned("none"), plant.planned("none"), plant.planned("none")
-    assert execute(stopped, placement, stop_after(5)) is RunState.CANCELLED
-    assert execute(failed, placement, stop_after(5)) is RunState.CANCELLED
+    assert execute(stopped, settings, stop_after(5)) is RunState.CANCELLED
+    assert execute(failed, settings, stop_after(5)) is RunState.CANCELLED
     failed.write_status(RunState.FAILED, cause="exception", exception="ValueError", reason="planted")
     assert stopped.checkpoint.exists()
     write_json(left.path / "status.json", {"state": "failed", "cause": "not finite", "reason": "planted"})

@@ -38,7 +38,7 @@ time = "04:00:00"
 """
 
 BROKEN = """
-from augbench.bench.contract.method import Copies, Method
+from augbench.bench.contract.method import AugmentedBatch, Method
 from augbench.bench.registry.registry import register
 
 @register("broken")

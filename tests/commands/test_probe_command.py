@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from augbench.bench.commands.probing import MOST_VALUES, read_values
 from augbench.bench.common.errors import UserError
 from augbench.bench.experiment.spec import RunSpec, dataset_component
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.evaluation import predict
 from augbench.bench.training.probe_kinds import KINDS
@@ -29,10 +29,10 @@ MakeSpec = Callable[..., RunSpec]
 
 
 @pytest.fixture
-def out(few_digits: None, make_spec: MakeSpec, tmp_path: Path, placement: Placement, stop: StopSignal) -> Path:
+def out(few_digits: None, make_spec: MakeSpec, tmp_path: Path, settings: ExecutionSettings, stop: StopSignal) -> Path:
     """Make an output folder with three finished runs, and one that was killed."""
     for method, seed in (("scale", 0), ("none", 0), ("none", 1)):
-        assert execute(written(tmp_path / "out", make_spec(method, seed=seed)), placement, stop) is RunState.DONE
+        assert execute(written(tmp_path / "out", make_spec(method, seed=seed)), settings, stop) is RunState.DONE
     written(tmp_path / "out", make_spec("none", seed=2)).write_status(RunState.KILLED)
     return tmp_path / "out"
 
@@ -95,7 +95,7 @@ def test_the_table_sums_up(out: Path, tmp_path: Path, augbench: CommandLine) -> 
         plain = [result(out, folder)["metrics"]["0"]["accuracy"]["mean"] for folder in folders]
         worst = min(means, key=lambda value: means[value])
         percents = [sum(plain) / len(plain), sum(means.values()) / 2, means[worst]]
-        shown = [str(len(folders)), *(f"{100 * share:.1f}" for share in percents), f"{float(worst):g}°"]
+        shown = [str(len(folders)), *(f"{100 * fraction:.1f}" for fraction in percents), f"{float(worst):g}°"]
         assert cells == [label, *shown]
 
 
@@ -234,11 +234,16 @@ def test_any_text_is_read_or_explained(text: str) -> None:
 
 
 def test_networks_of_turned_digits_are_probed_on_upright_ones(
-    few_digits: None, make_spec: MakeSpec, tmp_path: Path, placement: Placement, stop: StopSignal, augbench: CommandLine
+    few_digits: None,
+    make_spec: MakeSpec,
+    tmp_path: Path,
+    settings: ExecutionSettings,
+    stop: StopSignal,
+    augbench: CommandLine,
 ) -> None:
     spec = make_spec("none").model_copy(update={"dataset": dataset_component("rotmnist5k", {"size": 14}, "a test")})
     folder = written(tmp_path / "out", spec)
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     trained = load_network(folder, tmp_path, torch.device("cpu"))
     upright = Mnist5k().load(DigitOptions(size=14), tmp_path).test
     expected = (predict(trained.network, upright.images).argmax(-1) == upright.labels).float().mean().item()

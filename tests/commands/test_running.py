@@ -13,7 +13,7 @@ import pytest
 
 from augbench.bench.commands.placing import stopped_by_signals
 from augbench.bench.experiment.suite import load_suite
-from augbench.bench.launchers.launcher import Activity, Order
+from augbench.bench.launchers.launcher import Activity, LaunchRequest
 from augbench.bench.launchers.local import Local
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.runs import run_states
@@ -59,7 +59,9 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Have runs counted instead of executed: the names of those that were placed."""
     names: list[str] = []
 
-    def launch(self: Local, runs: Sequence[PlannedRun], order: Order, poll: Callable[[Activity], None]) -> None:
+    def launch(
+        self: Local, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]
+    ) -> None:
         names.extend(run.folder.path.name for run in runs)
 
     monkeypatch.setattr(Local, "launch", launch)

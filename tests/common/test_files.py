@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.common.errors import CannotGoOnError, UserError
+from augbench.bench.common.errors import RetryableError, UserError
 from augbench.bench.common.files import atomic_write, flush_to_disk, make_folder, read_json, write_json
 from augbench.bench.common.locks import exclusive
 
@@ -127,7 +127,7 @@ def test_a_disk_that_is_broken_or_full_is_never_let_pass(
     number: int, of_folders: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     refuse_fsync(monkeypatch, number, of_folders=of_folders)
-    with pytest.raises(CannotGoOnError, match="cannot be written"):
+    with pytest.raises(RetryableError, match="cannot be written"):
         write_json(tmp_path / "a.json", {})
     assert not list(tmp_path.glob(".*"))
 
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_flushed_is_let_pass_where_its_file_system_has_no_
         flush_to_disk(file)
         assert (tmp_path / "array").read_bytes() == b"whole"
     refuse_fsync(monkeypatch, errno.EACCES, of_folders=False)
-    with pytest.raises(CannotGoOnError, match="Permission denied"):
+    with pytest.raises(RetryableError, match="Permission denied"):
         write_json(tmp_path / "a.json", {})
 
 
@@ -174,7 +174,7 @@ def test_the_advice_fits_the_error(
 
     set_room(10**9, files=files)
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(CannotGoOnError) as raised:
+    with pytest.raises(RetryableError) as raised:
         write_json(tmp_path / "a.json", {})
     text = str(raised.value)
     assert said in text

@@ -195,9 +195,9 @@ def test_hyperparameters_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     target = PLANTED["sound"]
     start = target.__init__
 
-    def remember(self: Method[Any], hyperparameters: Any, setting: Any) -> None:
+    def remember(self: Method[Any], hyperparameters: Any, context: Any) -> None:
         seen.append(hyperparameters.learning_rate)
-        start(self, hyperparameters, setting)
+        start(self, hyperparameters, context)
 
     monkeypatch.setattr(target, "__init__", remember)
     check_method(target, {"learning_rate": 0.25})

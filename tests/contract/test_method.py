@@ -8,11 +8,11 @@ from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, shared_space
 from augbench.bench.augmentation.network_input import NetworkInput
-from augbench.bench.contract.method import Copies, Hyperparameters, Method, Setting, SharedSpaceMethod
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method, RunContext, SharedSpaceMethod
 from augbench.bench.experiment.catalogues import methods
 
 FORM = NetworkInput(torch.tensor([0.4]), torch.tensor([0.3]), torch.float32)
-SETTING = Setting(shared_space(14), 1, 10, 100, 2, 3, torch.device("cpu"))
+SETTING = RunContext(shared_space(14), 1, 10, 100, 2, 3, torch.device("cpu"))
 INDICES = torch.tensor([5, 2, 2, 9])
 
 
@@ -21,13 +21,13 @@ class Turned(SharedSpaceMethod[Hyperparameters]):
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Draw with every block in every other composition."""
-        return self.setting.space.sample(count, torch.full((7,), 0.5), self.setting.space.maxima(), generator)
+        return self.context.space.sample(count, torch.full((7,), 0.5), self.context.space.maxima(), generator)
 
 
 class Darkened(Turned):
     """Does something to the images afterwards, as whoever writes a method may."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Halve the copies."""
         copies = super().augment(images, generator)
         return replace(copies, images=copies.images / 2)
@@ -37,7 +37,7 @@ def _images() -> Tensor:
     return torch.randint(256, (10, 1, 14, 14), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 
 
-def _both(method: Method[Hyperparameters]) -> tuple[Copies, Copies]:
+def _both(method: Method[Hyperparameters]) -> tuple[AugmentedBatch, AugmentedBatch]:
     """Copies of chosen images, and of images by their indices, from the same randomness."""
     sources = [torch.Generator().manual_seed(1) for _ in range(2)]
     chosen = method.augment(_images()[INDICES], sources[0])

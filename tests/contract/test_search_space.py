@@ -22,11 +22,11 @@ def test_every_learner_has_something_to_tune_and_the_others_have_not() -> None:
 
 
 @pytest.mark.parametrize("name", TUNED)
-@given(shares=st.lists(SHARES, min_size=10, max_size=10))
-def test_whatever_is_drawn_lies_in_its_range_and_the_method_takes_it(name: str, shares: list[float]) -> None:
+@given(fractions=st.lists(SHARES, min_size=10, max_size=10))
+def test_whatever_is_drawn_lies_in_its_range_and_the_method_takes_it(name: str, fractions: list[float]) -> None:
     model = methods().get(name).hyperparameters_type
     ranges = ranges_of(model)
-    values = {key: tried.at(share) for (key, tried), share in zip(ranges.items(), shares, strict=False)}
+    values = {key: tried.from_unit(fraction) for (key, tried), fraction in zip(ranges.items(), fractions, strict=False)}
     assert all(ranges[key].contains(value) for key, value in values.items())
     checked = model.model_validate(values)
     assert {key: getattr(checked, key) for key in values} == values
@@ -39,22 +39,27 @@ def test_the_default_is_among_the_values(name: str) -> None:
 
 
 def test_numbers_are_spread_evenly_or_over_orders_of_magnitude() -> None:
-    assert [Range(low=2, high=4).at(share) for share in (0, 0.25, 0.5)] == [2, 2.5, 3]
-    assert [Range(low=0.001, high=10, log=True).at(share) for share in (0, 0.25, 0.5, 0.75)] == [0.001, 0.01, 0.1, 1]
-    assert Range(low=0, high=1).at(1 / 3) == 0.333
-    assert Range(low=0.12345, high=1).at(0) == 0.12345  # rounded, but not out of the range
+    assert [Range(low=2, high=4).from_unit(fraction) for fraction in (0, 0.25, 0.5)] == [2, 2.5, 3]
+    assert [Range(low=0.001, high=10, log=True).from_unit(fraction) for fraction in (0, 0.25, 0.5, 0.75)] == [
+        0.001,
+        0.01,
+        0.1,
+        1,
+    ]
+    assert Range(low=0, high=1).from_unit(1 / 3) == 0.333
+    assert Range(low=0.12345, high=1).from_unit(0) == 0.12345  # rounded, but not out of the range
 
 
 @pytest.mark.parametrize("tried", [Range(low=1, high=4, whole=True), Range(choices=("a", "b", "c", "d"))])
 def test_whole_numbers_and_choices_come_equally_often(tried: Range) -> None:
-    counts = Counter(tried.at(step / 1000) for step in range(1000))
+    counts = Counter(tried.from_unit(step / 1000) for step in range(1000))
     assert len(counts) == 4
     assert max(counts.values()) - min(counts.values()) <= 2  # halves are rounded to even numbers
 
 
 @given(SHARES)
-def test_whole_numbers_over_orders_of_magnitude_stay_in_their_range(share: float) -> None:
-    value = Range(low=1, high=100, whole=True, log=True).at(share)
+def test_whole_numbers_over_orders_of_magnitude_stay_in_their_range(fraction: float) -> None:
+    value = Range(low=1, high=100, whole=True, log=True).from_unit(fraction)
     assert isinstance(value, int)
     assert 1 <= value <= 100
 

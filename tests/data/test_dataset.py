@@ -30,12 +30,12 @@ def test_statistics_of_each_channel_are_numpys(channels: int, monkeypatch: pytes
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.floats(0, 1), st.integers(0, 5))
-def test_a_share_of_every_class_is_chosen(labels: list[int], share: float, seed: int) -> None:
+def test_a_share_of_every_class_is_chosen(labels: list[int], fraction: float, seed: int) -> None:
     known = torch.tensor(labels)
-    chosen = class_shares_mask(known, share, seed)
+    chosen = class_shares_mask(known, fraction, seed)
     for label in set(labels):
-        assert int(chosen[known == label].sum()) == round(share * labels.count(label))
-    assert torch.equal(class_shares_mask(known, share, seed), chosen)
+        assert int(chosen[known == label].sum()) == round(fraction * labels.count(label))
+    assert torch.equal(class_shares_mask(known, fraction, seed), chosen)
 
 
 def test_validation_images_are_a_fifth_of_each_class_or_what_the_publishers_hold_out() -> None:
@@ -82,10 +82,10 @@ def test_a_balanced_subset_has_exactly_as_many_images_as_asked_for(labels: list[
     chosen = class_balanced_subset(known, count, seed=3)
     assert chosen.tolist() == sorted(set(chosen.tolist()))
     assert len(chosen) == count
-    shares = {label: count * labels.count(label) / len(labels) for label in set(labels)}
-    taken = {label: int((known[chosen] == label).sum()) for label in shares}
-    if count >= len(shares):
+    fractions = {label: count * labels.count(label) / len(labels) for label in set(labels)}
+    taken = {label: int((known[chosen] == label).sum()) for label in fractions}
+    if count >= len(fractions):
         assert min(taken.values()) >= 1
-    if min(shares.values()) >= 1 or count < len(shares):
-        assert all(abs(taken[label] - share) < 1 for label, share in shares.items())
+    if min(fractions.values()) >= 1 or count < len(fractions):
+        assert all(abs(taken[label] - fraction) < 1 for label, fraction in fractions.items())
     assert torch.equal(class_balanced_subset(known, count, seed=3), chosen)

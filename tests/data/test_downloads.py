@@ -16,7 +16,7 @@ import pytest
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.data import downloads
-from augbench.bench.data.downloads import DOWNLOADS, Listener, Published, download
+from augbench.bench.data.downloads import DOWNLOADS, ProgressCallback, RemoteFile, download
 
 SetRoom = Callable[..., None]
 
@@ -26,7 +26,7 @@ NAME = "letters.gz"
 PLACE = f"Letters/raw/{NAME}"
 
 
-class Remembering(Listener):
+class Remembering(ProgressCallback):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -41,8 +41,8 @@ def md5(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
-def published(*urls: str, size: int | None = len(CONTENT), content: bytes = CONTENT) -> Published:
-    return Published(PLACE, md5(content), size, urls)
+def published(*urls: str, size: int | None = len(CONTENT), content: bytes = CONTENT) -> RemoteFile:
+    return RemoteFile(PLACE, md5(content), size, urls)
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ def partial(root: Path) -> Path:
     return root / DOWNLOADS / f"{NAME}.{md5(CONTENT)[:8]}.part"
 
 
-def error_of(file: Published, root: Path) -> str:
+def error_of(file: RemoteFile, root: Path) -> str:
     with pytest.raises(UserError) as caught:
-        download(file, root, Listener())
+        download(file, root, ProgressCallback())
     assert "\n" not in str(caught.value)
     assert not (root / PLACE).exists()
     return str(caught.value)
@@ -66,18 +66,18 @@ def error_of(file: Published, root: Path) -> str:
 
 @pytest.mark.parametrize("size", [len(CONTENT), None])
 def test_a_file_comes_to_its_place_with_progress(size: int | None, server: Any, tmp_path: Path) -> None:
-    listener, root = Remembering(), tmp_path / "not" / "there yet"
-    path = download(published(server.url(NAME), size=size), root, listener)
+    progress, root = Remembering(), tmp_path / "not" / "there yet"
+    path = download(published(server.url(NAME), size=size), root, progress)
     assert path == root / PLACE
     assert path.read_bytes() == CONTENT
-    assert listener.heard[-1] == (NAME, len(CONTENT), len(CONTENT))
+    assert progress.heard[-1] == (NAME, len(CONTENT), len(CONTENT))
     assert [file.suffix for file in (root / DOWNLOADS).iterdir()] == [".lock"]
 
 
 def test_a_file_that_is_there_is_not_asked_for(server: Any, tmp_path: Path) -> None:
     file = published(server.url(NAME))
-    download(file, tmp_path, Listener())
-    download(file, tmp_path, Listener())
+    download(file, tmp_path, ProgressCallback())
+    download(file, tmp_path, ProgressCallback())
     assert len(server.asked) == 1
 
 
@@ -86,7 +86,7 @@ def test_the_second_mirror_is_taken_where_the_first_is_down(server: Any, tmp_pat
     with socket.socket() as taken:  # but does not listen, and nobody else can
         taken.bind(("127.0.0.1", 0))
         down = f"http://127.0.0.1:{taken.getsockname()[1]}/{NAME}"
-        path = download(published(down, missing, server.url(NAME)), tmp_path, Listener())
+        path = download(published(down, missing, server.url(NAME)), tmp_path, ProgressCallback())
     assert path.read_bytes() == CONTENT
 
 
@@ -106,14 +106,14 @@ def test_a_broken_connection_is_gone_on_with(size: int | None, ranges: bool, ser
     assert "goes on from there" in text
     assert partial(tmp_path).read_bytes() == CONTENT[:4000]
     server.cut = None
-    assert download(file, tmp_path, Listener()).read_bytes() == CONTENT
+    assert download(file, tmp_path, ProgressCallback()).read_bytes() == CONTENT
     assert server.asked == [(NAME, 0), (NAME, 4000)]
 
 
 def test_what_the_first_mirror_has_sent_is_gone_on_with_at_the_second(server: Any, tmp_path: Path) -> None:
     partial(tmp_path).parent.mkdir()
     partial(tmp_path).write_bytes(CONTENT[:100])
-    download(published(server.url("gone.gz"), server.url(NAME)), tmp_path, Listener())
+    download(published(server.url("gone.gz"), server.url(NAME)), tmp_path, ProgressCallback())
     assert server.asked == [("gone.gz", 100), (NAME, 100)]
 
 
@@ -122,14 +122,14 @@ def test_what_the_first_mirror_has_sent_is_gone_on_with_at_the_second(server: An
 def test_a_start_that_is_wrong_is_thrown_away(left: bytes, size: int | None, server: Any, tmp_path: Path) -> None:
     partial(tmp_path).parent.mkdir()
     partial(tmp_path).write_bytes(left)
-    assert download(published(server.url(NAME), size=size), tmp_path, Listener()).read_bytes() == CONTENT
+    assert download(published(server.url(NAME), size=size), tmp_path, ProgressCallback()).read_bytes() == CONTENT
     assert server.asked[-1] == (NAME, 0)
 
 
 def test_a_download_that_was_killed_at_its_very_end_needs_no_server(tmp_path: Path) -> None:
     partial(tmp_path).parent.mkdir()
     partial(tmp_path).write_bytes(CONTENT)
-    assert download(published("http://127.0.0.1:1/x"), tmp_path, Listener()).read_bytes() == CONTENT
+    assert download(published("http://127.0.0.1:1/x"), tmp_path, ProgressCallback()).read_bytes() == CONTENT
 
 
 def test_a_web_page_is_recognised_and_destroys_nothing(server: Any, tmp_path: Path) -> None:
@@ -152,15 +152,15 @@ def test_another_file_is_thrown_away(server: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["no address", "example.org/letters.gz", "nothing://example.org/x"])
 def test_what_is_no_address_is_explained(url: str, server: Any, tmp_path: Path) -> None:
     assert url in error_of(published(url), tmp_path)
-    assert download(published(url, server.url(NAME)), tmp_path, Listener()).read_bytes() == CONTENT
+    assert download(published(url, server.url(NAME)), tmp_path, ProgressCallback()).read_bytes() == CONTENT
 
 
 def test_what_is_longer_than_the_file_is_not_received_to_its_end(server: Any, tmp_path: Path) -> None:
     (server.folder / NAME).write_bytes(CONTENT * 1000)  # 10 MB
-    listener = Remembering()
+    progress = Remembering()
     with pytest.raises(UserError, match="instead of 10240"):
-        download(published(server.url(NAME)), tmp_path, listener)
-    assert max(done for _, done, _ in listener.heard) <= len(CONTENT) + downloads.PIECE
+        download(published(server.url(NAME)), tmp_path, progress)
+    assert max(done for _, done, _ in progress.heard) <= len(CONTENT) + downloads.PIECE
 
 
 def test_a_silent_server_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ def test_a_full_disk_is_found_before(server: Any, tmp_path: Path, set_room: SetR
     text = error_of(published(server.url(NAME)), tmp_path)
     assert all(word in text for word in ("0.0 MB left", "needed", "--data", "same command again"))
     partial(tmp_path).write_bytes(CONTENT[:6000])  # the rest of it fits
-    assert download(published(server.url(NAME)), tmp_path, Listener()).read_bytes() == CONTENT
+    assert download(published(server.url(NAME)), tmp_path, ProgressCallback()).read_bytes() == CONTENT
 
 
 def test_a_disk_that_fills_up_keeps_what_is_there(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,9 +212,9 @@ def test_a_folder_without_permission_is_named(server: Any, tmp_path: Path, monke
 DOWNLOADING = """
 import sys
 from pathlib import Path
-from augbench.bench.data.downloads import Listener, Published, download
+from augbench.bench.data.downloads import ProgressCallback, Published, download
 url, md5, size, place, root = sys.argv[1:]
-class Printing(Listener):
+class Printing(ProgressCallback):
     def progress(self, what, done, total):
         print(done, flush=True)
     def say(self, text):
@@ -273,7 +273,7 @@ def test_a_killed_download_is_gone_on_with(stalling: threading.Event, server: An
     start = left.stat().st_size
     assert FIRST / 2 < start <= FIRST
     file = published(server.url(NAME), size=len(LONG), content=LONG)
-    assert download(file, tmp_path, Listener()).read_bytes() == LONG
+    assert download(file, tmp_path, ProgressCallback()).read_bytes() == LONG
     assert server.asked == [(NAME, 0), (NAME, start)]
 
 

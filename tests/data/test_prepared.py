@@ -15,14 +15,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from augbench.bench.common.errors import CannotGoOnError, UserError
+from augbench.bench.common.errors import RetryableError, UserError
 from augbench.bench.data import prepared
 from augbench.bench.data.array_folder import MANIFEST, DamagedDataError
 from augbench.bench.data.dataset import ImageData, Split, split_off_validation
 from augbench.bench.data.dataset_checks import UnusableDataError
-from augbench.bench.data.downloads import Published
+from augbench.bench.data.downloads import RemoteFile
 from augbench.bench.data.prepared import Arrays, NotPreparedError, PreparedOptions, PreparedSource
-from augbench.bench.data.source_files import SourceFile, Supply
+from augbench.bench.data.source_files import FileResolver, SourceFile
 
 SetRoom = Callable[..., None]
 
@@ -56,7 +56,7 @@ class Small(PreparedSource):
     @classmethod
     def sources(cls) -> tuple[SourceFile, ...]:
         """Return one file."""
-        published = Published("small.bin", md5(CONTENT), len(CONTENT), ("http://127.0.0.1:1/small.bin",))
+        published = RemoteFile("small.bin", md5(CONTENT), len(CONTENT), ("http://127.0.0.1:1/small.bin",))
         return (SourceFile("small.bin", md5(CONTENT), published),)
 
     def read(self, files: Mapping[str, Path]) -> Arrays:
@@ -89,7 +89,7 @@ def snapshot(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 def test_what_is_loaded_is_what_was_read(root: Path) -> None:
-    folder = Small().prepare(Supply(root))
+    folder = Small().prepare(FileResolver(root))
     data = load(root)
     for part, split in (("train", data.train), ("test", data.test)):
         assert np.array_equal(split.images.numpy(), Small.made[f"{part}_images"])
@@ -105,12 +105,12 @@ def test_what_is_loaded_is_what_was_read(root: Path) -> None:
 
 def test_a_data_set_without_held_out_images(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Small, "made", {name: array for name, array in arrays().items() if name != "held_out"})
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     assert load(root).held_out is None
 
 
 def test_the_manifest_says_what_was_made(root: Path) -> None:
-    folder = Small().prepare(Supply(root))
+    folder = Small().prepare(FileResolver(root))
     manifest = json.loads((folder / MANIFEST).read_text())
     assert (manifest["name"], manifest["version"], manifest["checksum"]) == ("small", 1, Small.checksum)
     assert manifest["prepared"].startswith("20")
@@ -123,36 +123,36 @@ def test_the_manifest_says_what_was_made(root: Path) -> None:
 
 
 def test_preparing_again_changes_nothing(root: Path) -> None:
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     before = snapshot(root)
     (root / "small.bin").unlink()  # and needs no source file
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     del before[root / "small.bin"]
     assert snapshot(root) == before
 
 
 def test_what_is_written_to_an_image_stays_in_this_process(root: Path) -> None:
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     load(root).train.images.zero_()
     assert np.array_equal(load(root).train.images.numpy(), Small.made["train_images"])
 
 
 def test_what_is_prepared_needs_no_permission_to_write(root: Path) -> None:
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     (root / "prepared" / ".small.lock").unlink()
     (root / "prepared" / ".small.lock").mkdir()  # permissions would not stop root
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     shutil.rmtree(Small().folder(root))
-    assert ".small.lock cannot be read or written" in error_of(Small().prepare, Supply(root))
+    assert ".small.lock cannot be read or written" in error_of(Small().prepare, FileResolver(root))
 
 
 @pytest.mark.parametrize(
-    ("count", "shares"), [(3, [1, 1, 1]), (7, [1, 2, 4]), (12, [2, 4, 6]), (30, [5, 10, 15]), (60, [10, 20, 30])]
+    ("count", "fractions"), [(3, [1, 1, 1]), (7, [1, 2, 4]), (12, [2, 4, 6]), (30, [5, 10, 15]), (60, [10, 20, 30])]
 )
-def test_training_images_are_chosen_with_class_shares_kept(count: int, shares: list[int], root: Path) -> None:
-    Small().prepare(Supply(root))
+def test_training_images_are_chosen_with_class_shares_kept(count: int, fractions: list[int], root: Path) -> None:
+    Small().prepare(FileResolver(root))
     whole, data = load(root), load(root, train_images=count)
-    assert data.train.labels.bincount().tolist() == shares
+    assert data.train.labels.bincount().tolist() == fractions
     assert torch.equal(data.test.images, whole.test.images)
     assert data.held_out is not None
     keys = {image.numpy().tobytes(): place for place, image in enumerate(whole.train.images)}
@@ -163,14 +163,14 @@ def test_training_images_are_chosen_with_class_shares_kept(count: int, shares: l
 
 
 def test_the_choice_is_that_of_a_validation_split_with_seed_0(root: Path) -> None:
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     whole = Split(*(torch.from_numpy(Small.made[f"train_{kind}"]) for kind in ("images", "labels")))
     assert torch.equal(load(root, train_images=12).train.images, split_off_validation(whole, 12 / 60, 0)[1].images)
 
 
 @pytest.mark.parametrize("count", [2, 61])
 def test_too_few_or_too_many_training_images_are_refused(count: int, root: Path) -> None:
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     text = error_of(Small().load, PreparedOptions(train_images=count), root)
     assert f"train_images = {count}" in text
     assert "from 3 to 60" in text
@@ -223,12 +223,12 @@ def test_one_paragraph_explains_all_that_are_missing(root: Path) -> None:
 
 
 def test_what_another_version_has_prepared_does_not_fit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = Small().prepare(Supply(root))
+    old = Small().prepare(FileResolver(root))
     monkeypatch.setattr(Small, "version", 2)
     text = error_of(load, root)
     assert "another version of augbench" in text
     assert old.name in text
-    new = Small().prepare(Supply(root))
+    new = Small().prepare(FileResolver(root))
     assert new != old
     assert old.exists()
     assert load(root).classes == 3
@@ -243,12 +243,12 @@ def damage(root: Path, name: str, change: Callable[[bytes], bytes]) -> None:
 
 
 def test_a_flipped_byte_is_found_by_check_and_mended_by_prepare(root: Path) -> None:
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     damage(root, "test_images.npy", lambda content: content[:-1] + bytes([content[-1] ^ 1]))
     text = error_of(Small().check, PreparedOptions(), root, kind=DamagedDataError)
     words = ["test_images.npy", "sha256", str(Small().folder(root)), f"`augbench data prepare small --data {root}`"]
     assert all(word in text for word in words)
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     Small().check(PreparedOptions(), root)
 
 
@@ -264,45 +264,45 @@ def test_a_flipped_byte_is_found_by_check_and_mended_by_prepare(root: Path) -> N
     ],
 )
 def test_files_that_were_changed_are_found_by_load(name: str, change: Callable[[bytes], bytes], root: Path) -> None:
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     damage(root, name, change)
     assert name in error_of(load, root, kind=DamagedDataError)
     assert "augbench data prepare small" in error_of(Small().check, PreparedOptions(), root)
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     assert load(root).classes == 3
 
 
 def test_a_folder_that_was_renamed_is_found_by_load(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = Small().prepare(Supply(root))
+    old = Small().prepare(FileResolver(root))
     monkeypatch.setattr(Small, "version", 2)
     old.rename(Small().folder(root))
     assert "another data set or version" in error_of(load, root, kind=DamagedDataError)
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     assert load(root).classes == 3
 
 
 @pytest.mark.parametrize("name", ["train_images.npy", MANIFEST])
 def test_a_file_that_is_missing_is_found_by_load(name: str, root: Path) -> None:
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     (Small().folder(root) / name).unlink()
     assert name in error_of(load, root, kind=DamagedDataError)
 
 
 def test_a_manifest_that_lacks_an_array_is_found(root: Path) -> None:
-    folder = Small().prepare(Supply(root))
+    folder = Small().prepare(FileResolver(root))
     manifest = json.loads((folder / MANIFEST).read_text())
     del manifest["arrays"]["test_labels"]
     (folder / MANIFEST).write_text(json.dumps(manifest))
     assert "does not have all arrays" in error_of(load, root, kind=DamagedDataError)
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     assert load(root).classes == 3
 
 
 @pytest.mark.parametrize("harm", [shutil.rmtree, lambda folder: (folder / MANIFEST).unlink()])
 def test_a_run_whose_data_are_gone_can_go_on_later(harm: Callable[[Path], Any], root: Path) -> None:
     """For such errors a run is killed and keeps its checkpoint; a failed one starts from the beginning."""
-    harm(Small().prepare(Supply(root)))
-    error_of(load, root, kind=CannotGoOnError)
+    harm(Small().prepare(FileResolver(root)))
+    error_of(load, root, kind=RetryableError)
 
 
 # What goes wrong while preparing
@@ -310,28 +310,28 @@ def test_a_run_whose_data_are_gone_can_go_on_later(harm: Callable[[Path], Any], 
 
 def test_arrays_that_no_run_can_use_are_refused_and_not_written(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Small, "made", arrays() | {"train_labels": np.arange(60) % 3 + 1})
-    text = error_of(Small().prepare, Supply(root), kind=UnusableDataError)
+    text = error_of(Small().prepare, FileResolver(root), kind=UnusableDataError)
     assert all(word in text for word in ("'small'", "`train_labels` has values from 1 to 3", "Correct its `read`"))
     assert nothing_is_left(root)
 
 
 def test_something_else_than_arrays_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Small, "read", lambda self, files: self.made)
-    assert "what `read` returns is of type dict" in error_of(Small().prepare, Supply(root))
+    assert "what `read` returns is of type dict" in error_of(Small().prepare, FileResolver(root))
 
 
 def test_a_damaged_data_set_behind_a_symbolic_link_is_left_alone(root: Path, tmp_path: Path) -> None:
-    folder, shared = Small().prepare(Supply(root)), tmp_path / "shared"
+    folder, shared = Small().prepare(FileResolver(root)), tmp_path / "shared"
     folder.rename(shared)
     folder.symlink_to(shared)
-    assert Small().prepare(Supply(root)) == folder
+    assert Small().prepare(FileResolver(root)) == folder
     for harm in ((shared / MANIFEST).unlink, partial(shutil.rmtree, shared)):
         harm()
         left = snapshot(shared)
-        assert f"{folder} is a symbolic link to {shared}" in error_of(Small().prepare, Supply(root))
+        assert f"{folder} is a symbolic link to {shared}" in error_of(Small().prepare, FileResolver(root))
         assert snapshot(shared) == left
     folder.unlink()
-    assert Small().prepare(Supply(root)) == folder
+    assert Small().prepare(FileResolver(root)) == folder
 
 
 def nothing_is_left(root: Path) -> bool:
@@ -345,20 +345,20 @@ def full(*_: Any) -> None:
 def test_a_full_disk_leaves_nothing_behind(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        text = error_of(Small().prepare, Supply(root))
+        text = error_of(Small().prepare, FileResolver(root))
     assert all(word in text for word in ("is full", "Free some space", "--data", "same command again"))
     assert nothing_is_left(root)
 
 
 def test_too_little_space_is_found_before(root: Path, set_room: SetRoom) -> None:
     set_room(3000)
-    assert "are needed" in error_of(Small().prepare, Supply(root))
+    assert "are needed" in error_of(Small().prepare, FileResolver(root))
     assert nothing_is_left(root)
 
 
 def test_a_disk_that_says_that_nothing_is_left_is_tried(root: Path, set_room: SetRoom) -> None:
     set_room(0, of=10**12)
-    assert Small().prepare(Supply(root)).is_dir()
+    assert Small().prepare(FileResolver(root)).is_dir()
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,12 +366,12 @@ def test_a_folder_that_cannot_be_written_to_is_named(root: Path, monkeypatch: py
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "mkdir", refuse)  # permissions would not stop root
-    text = error_of(Small().prepare, Supply(root))
+    text = error_of(Small().prepare, FileResolver(root))
     assert all(word in text for word in (str(root / "prepared"), "Permission denied", "--data"))
 
 
 def test_a_folder_that_is_a_file_is_named(root: Path) -> None:
-    assert str(root / "small.bin") in error_of(Small().prepare, Supply(root / "small.bin"))
+    assert str(root / "small.bin") in error_of(Small().prepare, FileResolver(root / "small.bin"))
 
 
 def test_what_dead_processes_have_left_is_cleared_away_where_that_can_be_done(root: Path) -> None:
@@ -379,14 +379,14 @@ def test_what_dead_processes_have_left_is_cleared_away_where_that_can_be_done(ro
     for folder in left:
         (folder / "result").mkdir(parents=True)
     (root / "prepared" / ".small.def.tmp").touch()  # no folder, which is as hard to delete as somebody else's
-    Small().prepare(Supply(root))
+    Small().prepare(FileResolver(root))
     assert [folder.exists() for folder in left] == [False, True]  # the other belongs to another data set
 
 
 def test_the_group_of_a_shared_folder_can_take_the_lock(root: Path) -> None:
     before = os.umask(0o002)
     try:
-        Small().prepare(Supply(root))
+        Small().prepare(FileResolver(root))
     finally:
         os.umask(before)
     assert (root / "prepared" / ".small.lock").stat().st_mode & 0o777 == 0o664
@@ -395,4 +395,4 @@ def test_the_group_of_a_shared_folder_can_take_the_lock(root: Path) -> None:
 def test_the_lock_of_another_data_set_is_not_waited_for(root: Path) -> None:
     (root / "prepared").mkdir()
     with prepared.exclusive(root / "prepared" / ".other.lock", lambda: None):
-        Small().prepare(Supply(root))
+        Small().prepare(FileResolver(root))

@@ -14,8 +14,8 @@ import pytest
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.data import source_files
-from augbench.bench.data.downloads import Listener, Published
-from augbench.bench.data.source_files import SourceFile, Supply, combined_md5
+from augbench.bench.data.downloads import ProgressCallback, RemoteFile
+from augbench.bench.data.source_files import FileResolver, SourceFile, combined_md5
 
 FIRST, SECOND = b"the first file " * 50, b"the second file " * 50
 HTML = b"<!DOCTYPE html>\n<html><body>Please log in to the guest network</body></html>"
@@ -53,7 +53,7 @@ PACKED = tar(MEMBERS)
 
 
 def sources(packed: bytes = PACKED, name: str = ARCHIVE, *urls: str, known: bool = True) -> tuple[SourceFile, ...]:
-    published = Published(name, md5(packed), len(packed), urls or ("http://127.0.0.1:1/none",))
+    published = RemoteFile(name, md5(packed), len(packed), urls or ("http://127.0.0.1:1/none",))
     return tuple(SourceFile(path, md5(content) if known else None, published) for path, content in MEMBERS.items())
 
 
@@ -71,7 +71,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def provide(root: Path, wanted: tuple[SourceFile, ...], given: Path | None = None, **more: Any) -> list[bytes]:
-    found = Supply(root, given, **more).provide(wanted, root.parent / "unpacked")
+    found = FileResolver(root, given, **more).provide(wanted, root.parent / "unpacked")
     assert list(found) == [source.path for source in wanted]
     return [path.read_bytes() for path in found.values()]
 
@@ -119,7 +119,7 @@ def test_another_folder_has_the_archive(place: str, root: Path, tmp_path: Path) 
     path.parent.mkdir(parents=True)
     path.write_bytes(PACKED)
     wanted = tuple(
-        SourceFile(one.path, one.md5, Published(f"deeper/{ARCHIVE}", one.published.md5, None, ())) for one in sources()
+        SourceFile(one.path, one.md5, RemoteFile(f"deeper/{ARCHIVE}", one.published.md5, None, ())) for one in sources()
     )
     assert provide(root, wanted, tmp_path / "stick") == [FIRST, SECOND]
     assert not any(path.is_file() for path in root.rglob("*")), "it was copied"
@@ -140,7 +140,7 @@ def test_the_right_bytes_are_found_under_another_name(name: str, size: int | Non
     stick.mkdir()
     (stick / name).write_bytes(PACKED)
     (stick / "letters (2).tar.gz").write_bytes(FIRST)  # a name alone is not enough
-    wanted = tuple(SourceFile(s.path, s.md5, Published(ARCHIVE, md5(PACKED), size, ())) for s in sources())
+    wanted = tuple(SourceFile(s.path, s.md5, RemoteFile(ARCHIVE, md5(PACKED), size, ())) for s in sources())
     if name == "download" and size is None:  # neither name nor size says that it may be the one
         assert "Of similar names, but with another md5: " + str(stick / "letters (2).tar.gz") in error_of(
             root, wanted, stick
@@ -157,7 +157,7 @@ def test_the_right_bytes_are_taken_where_the_right_name_has_others(root: Path, t
 
 def packed_alone(content: bytes) -> tuple[SourceFile, ...]:
     packed = gzip.compress(content, mtime=0)
-    return (SourceFile("one-idx3-ubyte", md5(content), Published("one-idx3-ubyte.gz", md5(packed), len(packed), ())),)
+    return (SourceFile("one-idx3-ubyte", md5(content), RemoteFile("one-idx3-ubyte.gz", md5(packed), len(packed), ())),)
 
 
 @pytest.mark.parametrize("name", ["one.idx3-ubyte", "one-idx3-ubyte.gz", "one-idx3-ubyte (1).gz"])
@@ -179,7 +179,7 @@ def test_a_sound_file_elsewhere_is_taken_where_the_one_in_place_is_damaged(root:
 
 
 def test_a_published_file_that_needs_no_unpacking(root: Path) -> None:
-    published = Published("letters/a", md5(FIRST), len(FIRST), ())
+    published = RemoteFile("letters/a", md5(FIRST), len(FIRST), ())
     (root / "letters/a").write_bytes(FIRST)
     assert provide(root, (SourceFile("letters/a", md5(FIRST), published),)) == [FIRST]
 
@@ -301,7 +301,7 @@ def test_a_file_that_cannot_be_read_is_named(root: Path, monkeypatch: pytest.Mon
 
 
 def test_one_paragraph_names_all_files_that_are_missing(root: Path) -> None:
-    one, other = (SourceFile(f"letters/{n}", md5(FIRST), Published(f"letters/{n}", md5(FIRST), 1, (n,))) for n in "ab")
+    one, other = (SourceFile(f"letters/{n}", md5(FIRST), RemoteFile(f"letters/{n}", md5(FIRST), 1, (n,))) for n in "ab")
     text = error_of(root, (one, other))
     assert text.startswith("2 published files are not in place: ")
     assert all(text.count(str(root / file.path)) == 1 for file in (one, other))
@@ -313,17 +313,17 @@ def test_unpacked_files_of_unknown_md5_do_not_stand_for_their_archive(root: Path
     for path, content in MEMBERS.items():
         (root / path).write_bytes(content)
     unknown = sources(known=False)
-    assert Supply(root).missing(unknown) == [unknown[0].published]
+    assert FileResolver(root).missing(unknown) == [unknown[0].published]
     assert str(root / ARCHIVE) in error_of(root, unknown)
 
 
 def test_missing_files_are_those_that_lie_neither_packed_nor_unpacked(root: Path) -> None:
     both = sources()
-    assert Supply(root).missing(both) == [both[0].published]
+    assert FileResolver(root).missing(both) == [both[0].published]
     (root / "letters/a").write_bytes(b"")
-    assert Supply(root).missing(both) == [both[0].published]
+    assert FileResolver(root).missing(both) == [both[0].published]
     (root / "letters/b").write_bytes(b"")
-    assert Supply(root).missing(both) == []
+    assert FileResolver(root).missing(both) == []
 
 
 def test_the_combined_md5_covers_every_file_in_its_order() -> None:
@@ -335,8 +335,8 @@ def test_the_combined_md5_covers_every_file_in_its_order() -> None:
 
 def test_listeners_hear_of_the_archive(root: Path) -> None:
     heard: list[str] = []
-    listener = Listener()
-    listener.say = heard.append  # type: ignore[method-assign]
+    progress = ProgressCallback()
+    progress.say = heard.append  # type: ignore[method-assign]
     (root / ARCHIVE).write_bytes(PACKED)
-    provide(root, sources(), listener=listener)
+    provide(root, sources(), progress=progress)
     assert heard == [f"Unpacking {ARCHIVE} …"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.prepared import PreparedOptions, PreparedSource
-from augbench.bench.data.source_files import Supply, combined_md5
+from augbench.bench.data.source_files import FileResolver, combined_md5
 from augbench.datasets.cifar import read_batches
 from augbench.datasets.cifar10 import Cifar10
 from augbench.datasets.cifar100 import Cifar100
@@ -96,7 +96,7 @@ def test_batches_are_read(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     source = kind[0]()
     batches = [batch(seed, source.classes) for seed in range(6 if source.classes == 10 else 2)]
     place(kind, batches, tmp_path, monkeypatch)
-    source.prepare(Supply(tmp_path, offline=True))
+    source.prepare(FileResolver(tmp_path, offline=True))
     data = load(source, tmp_path)
     for split, part in ((data.train, batches[:-1]), (data.test, batches[-1:])):
         images, labels = expected(part)
@@ -123,7 +123,7 @@ def test_a_pickle_that_asks_for_something_else_is_refused(
     batches[0]["labels"] = Wicked(f"touch {tmp_path / 'executed'}")
     place(kind, batches, tmp_path, monkeypatch)
     with pytest.raises(UserError) as error:
-        source.prepare(Supply(tmp_path, offline=True))
+        source.prepare(FileResolver(tmp_path, offline=True))
     assert "posix.system, which is refused" in str(error.value)
     assert "\n" not in str(error.value)
     assert not (tmp_path / "executed").exists()

@@ -19,7 +19,7 @@ from augbench.bench.common.errors import UserError
 from augbench.bench.data.array_folder import MANIFEST, DamagedDataError
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.prepared import PreparedSource
-from augbench.bench.data.source_files import Supply, combined_md5
+from augbench.bench.data.source_files import FileResolver, combined_md5
 from augbench.datasets import fashionmnist, mnist
 from augbench.datasets.digits import PreparedDigitOptions, rotation_angles, turn
 from augbench.datasets.fashionmnist import FashionMnist
@@ -68,7 +68,7 @@ def root(arrays: Arrays, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def prepare(source: PreparedSource, root: Path) -> ImageData:
-    source.prepare(Supply(root))
+    source.prepare(FileResolver(root))
     return load(source, root)
 
 
@@ -115,7 +115,7 @@ def test_what_is_read_equals_what_torchvision_reads(root: Path) -> None:
 
 
 def test_size_14_averages_squares(arrays: Arrays, root: Path) -> None:
-    Mnist().prepare(Supply(root))
+    Mnist().prepare(FileResolver(root))
     small = load(Mnist(), root, size=14)
     for name, split in ((IMAGES, small.train), (TEST_IMAGES, small.test)):
         squares = arrays[name].reshape(-1, 14, 2, 14, 2).mean((2, 4))
@@ -123,7 +123,7 @@ def test_size_14_averages_squares(arrays: Arrays, root: Path) -> None:
 
 
 def test_options_go_together(root: Path) -> None:
-    Mnist().prepare(Supply(root))
+    Mnist().prepare(FileResolver(root))
     data = Mnist().load(PreparedDigitOptions(size=14, train_images=50), root)
     assert data.train.images.shape[1:] == (1, 14, 14)
     assert len(data.train) == 50
@@ -153,7 +153,7 @@ def test_each_image_is_turned_by_its_own_angle_of_one_stream(arrays: Arrays, roo
 
 
 def test_turned_digits_without_the_upright_ones_for_probes_are_prepared_again(root: Path) -> None:
-    folder = RotMnist().prepare(Supply(root))
+    folder = RotMnist().prepare(FileResolver(root))
     manifest = json.loads((folder / MANIFEST).read_text())
     del manifest["arrays"]["upright_test_images"]
     (folder / MANIFEST).write_text(json.dumps(manifest))
@@ -210,7 +210,7 @@ def test_real_clothes(tmp_path: Path) -> None:
         packed = (given / file.published.path).read_bytes()
         assert (md5(packed), len(packed)) == (file.published.md5, file.published.size)
         assert md5(gzip.decompress(packed)) == file.md5
-    FashionMnist().prepare(Supply(tmp_path, given, offline=True))
+    FashionMnist().prepare(FileResolver(tmp_path, given, offline=True))
     data = load(FashionMnist(), tmp_path)
     assert data.train.labels.bincount().tolist() == [6000] * 10
     assert data.test.labels.bincount().tolist() == [1000] * 10

@@ -15,7 +15,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as vision
 
 from augbench.bench.augmentation.affine_space import shared_space, shrink
-from augbench.bench.augmentation.transform_distribution import PlantedLaw, decompose
+from augbench.bench.augmentation.transform_distribution import PlantedDistribution, decompose
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
 from augbench.bench.data.prepared import NotPreparedError
@@ -44,7 +44,7 @@ def load(**options: Any) -> ImageData:
     return source.load(resolved, Path())
 
 
-def planted_coordinates(law: PlantedLaw, count: int = 5000) -> NDArray[np.float64]:
+def planted_coordinates(law: PlantedDistribution, count: int = 5000) -> NDArray[np.float64]:
     """Transforms of the training images and then of the test images, in coordinates."""
     random = np.random.RandomState(PLANTING_SEED)
     draws = [draw(number, law, SPACE, random) for number in (4000, 1000)]
@@ -60,13 +60,13 @@ def test_without_a_law_images_are_those_of_the_base(options: dict[str, Any]) -> 
     data = load(**options)
     base = Mnist5k().load(DigitOptions.model_validate(options.get("base_options", {})), Path())
     assert torch.equal(images_of(data), images_of(base))
-    assert data.planted == PlantedLaw()
+    assert data.planted == PlantedDistribution()
     assert data.classes == 10
 
 
 def test_rotations_are_those_of_torchvision_in_train_and_test(digits: ImageData) -> None:
-    data, angles = load(rotation=45.0), planted_coordinates(PlantedLaw(rotation=45.0))[:, 0]
-    assert data.planted == PlantedLaw(rotation=45.0)
+    data, angles = load(rotation=45.0), planted_coordinates(PlantedDistribution(rotation=45.0))[:, 0]
+    assert data.planted == PlantedDistribution(rotation=45.0)
     assert "planted: rotation ±45°" in data.provenance
     assert stats.kstest(np.degrees(angles), stats.uniform(-45, 90).cdf).pvalue > 1e-3
     for index in [*range(0, 4000, 40), *range(4000, 5000, 20)]:
@@ -77,7 +77,7 @@ def test_rotations_are_those_of_torchvision_in_train_and_test(digits: ImageData)
 
 def test_all_blocks_together_are_one_warp_of_plain_numpy(digits: ImageData) -> None:
     options: dict[str, Any] = {"rotation": 30.0, "x_scale": 0.4, "y_scale": 0.2, "x_shear": 0.5, "flip": 0.5}
-    data, coordinates = load(**options), planted_coordinates(PlantedLaw(**options))
+    data, coordinates = load(**options), planted_coordinates(PlantedDistribution(**options))
     for index in range(0, 5000, 50):
         turn, x_scale, y_scale, shear, flip, *_ = coordinates[index]
         cosine, sine = math.cos(turn), math.sin(turn)
@@ -115,7 +115,7 @@ def test_a_share_leaves_the_other_images_as_they_are(digits: ImageData) -> None:
     data = load(rotation=90.0, rotation_share=0.4)
     same = (images_of(data) == images_of(digits)).flatten(1).all(1)
     assert stats.binomtest(int(same.sum()), len(same), 0.6).pvalue > 1e-3
-    angles = planted_coordinates(PlantedLaw(rotation=90.0, rotation_share=0.4))[:, 0]
+    angles = planted_coordinates(PlantedDistribution(rotation=90.0, rotation_share=0.4))[:, 0]
     assert stats.kstest(np.degrees(angles[angles != 0]), stats.uniform(-90, 180).cdf).pvalue > 1e-3
 
 
@@ -124,19 +124,19 @@ def test_train_and_test_images_are_planted_apart_and_labels_stay(digits: ImageDa
     for mine, theirs in ((data.train, digits.train), (data.test, digits.test)):
         assert torch.equal(mine.labels, theirs.labels)
         assert (mine.images != theirs.images).flatten(1).any(1).float().mean() > 0.99
-    turn = planted_coordinates(PlantedLaw(rotation=45.0))[:, 0]
+    turn = planted_coordinates(PlantedDistribution(rotation=45.0))[:, 0]
     assert not np.isin(turn[4000:], turn[:4000]).any()
 
 
 def test_every_load_is_the_same_and_the_stream_is_pinned() -> None:
     first, again = load(rotation=45.0, flip=0.5), load(rotation=45.0, flip=0.5)
     assert torch.equal(images_of(first), images_of(again))
-    angles = np.degrees(planted_coordinates(PlantedLaw(rotation=45.0), 3)[:, 0])
+    angles = np.degrees(planted_coordinates(PlantedDistribution(rotation=45.0), 3)[:, 0])
     assert angles == pytest.approx([29.213451137225963, -39.97608821697837, -39.51479942249786], abs=1e-9)
 
 
 def test_laws_that_differ_in_range_turn_each_image_in_proportion() -> None:
-    small, large = (planted_coordinates(PlantedLaw(rotation=extent))[:, 0] for extent in (10.0, 90.0))
+    small, large = (planted_coordinates(PlantedDistribution(rotation=extent))[:, 0] for extent in (10.0, 90.0))
     assert 9 * small == pytest.approx(large, abs=1e-9)
 
 

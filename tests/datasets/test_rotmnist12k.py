@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.prepared import NotPreparedError
-from augbench.bench.data.source_files import Supply, combined_md5
+from augbench.bench.data.source_files import FileResolver, combined_md5
 from augbench.datasets import rotmnist12k
 from augbench.datasets.digits import PreparedDigitOptions
 from augbench.datasets.rotmnist12k import ARCHIVE, TEST, TRAIN, RotMnist12k, read_amat
@@ -36,7 +36,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Parts:
             archive.writestr(name, amat(levels, labels))
     (tmp_path / ARCHIVE.path).write_bytes(buffer.getvalue())
     digest = hashlib.md5(buffer.getvalue(), usedforsecurity=False).hexdigest()
-    monkeypatch.setattr(rotmnist12k, "ARCHIVE", rotmnist12k.Published(ARCHIVE.path, digest, None, ARCHIVE.urls))
+    monkeypatch.setattr(rotmnist12k, "ARCHIVE", rotmnist12k.RemoteFile(ARCHIVE.path, digest, None, ARCHIVE.urls))
     monkeypatch.setattr(rotmnist12k, "TRAIN_ROWS", 12)
     monkeypatch.setattr(rotmnist12k, "HELD_OUT_ROWS", 2)
     monkeypatch.setattr(rotmnist12k, "TEST_ROWS", 9)
@@ -44,7 +44,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Parts:
 
 
 def test_digits_are_read_row_by_row_and_the_last_are_held_out(parts: Parts, tmp_path: Path) -> None:
-    RotMnist12k().prepare(Supply(tmp_path, offline=True))
+    RotMnist12k().prepare(FileResolver(tmp_path, offline=True))
     data = RotMnist12k().load(PreparedDigitOptions(), tmp_path)
     for split, name in ((data.train, TRAIN), (data.test, TEST)):
         levels, labels = parts[name]

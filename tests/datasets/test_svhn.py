@@ -13,7 +13,7 @@ from scipy.io import savemat
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.prepared import PreparedOptions
-from augbench.bench.data.source_files import Supply, combined_md5
+from augbench.bench.data.source_files import FileResolver, combined_md5
 from augbench.datasets.svhn import SIZES, Svhn, read_digits
 from augbench.datasets.svhn_extra import SvhnExtra
 
@@ -39,7 +39,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Arrays]:
 
 
 def prepare(source: Svhn, root: Path) -> ImageData:
-    source.prepare(Supply(root, offline=True))
+    source.prepare(FileResolver(root, offline=True))
     return source.load(PreparedOptions(), root)
 
 

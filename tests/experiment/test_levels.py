@@ -144,9 +144,9 @@ def test_the_paper_s_settings_of_scale() -> None:
     weights = {(spec.dataset.name, spec.method.all_settings["regularisation"]) for spec in scale_runs()}
     assert weights == {("mnist", 0.006), ("rotmnist", 0.006), ("cifar10", 0.01), ("cifar100", 0.02), ("svhn", 0.02)}
     for spec in scale_runs():
-        share = spec.method.all_settings["joint_share"]
-        assert isinstance(share, float)
-        assert round(share * spec.budget.epochs) == 200
+        fraction = spec.method.all_settings["joint_share"]
+        assert isinstance(fraction, float)
+        assert round(fraction * spec.budget.epochs) == 200
 
 
 def scale_runs() -> list[RunSpec]:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from augbench.bench.launchers import local
-from augbench.bench.launchers.launcher import Order
-from augbench.bench.launchers.local import Crew, Worker, WorkerDiedError
+from augbench.bench.launchers.launcher import LaunchRequest
+from augbench.bench.launchers.local import Worker, WorkerDiedError, WorkerPool
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.planning.profile import Profile
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 
 
@@ -66,14 +66,16 @@ for answer in ("busy", "busy", "done"):
 """
 
 
-def test_whom_a_run_waits_for_is_said_once(plant: Any, placement: Placement, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whom_a_run_waits_for_is_said_once(
+    plant: Any, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = plant.running()
-    crew = Crew(Order(plant.out, placement, Profile()))
-    monkeypatch.setattr(crew, "hire", lambda number: worker_that(BUSY))
+    pool = WorkerPool(LaunchRequest(plant.out, settings, Profile()))
+    monkeypatch.setattr(pool, "hire", lambda number: worker_that(BUSY))
     monkeypatch.setattr(local, "BUSY_SECONDS", 0.0)
-    crew.waiting.put(PlannedRun(folder.read_spec(), folder, RunState.RUNNING))
-    crew.work(0)
-    activity = crew.activity()
+    pool.waiting.put(PlannedRun(folder.read_spec(), folder, RunState.RUNNING))
+    pool.work(0)
+    activity = pool.activity()
     assert activity.notes == (f"Waiting for node7 (process 1), which executes {folder.path.name}.",)
     assert activity.ended == (folder,)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.launchers.slurm_jobs.arrays import make_arrays, share
+from augbench.bench.launchers.slurm_jobs.arrays import make_arrays, share_out
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.planning.profile import parse_profile
 from augbench.bench.runs.run_folder import RunFolder, RunState
@@ -40,7 +40,7 @@ def test_arrays_share_one_limit_and_follow_each_other_where_there_are_more_than_
     runs = [PlannedRun(spec, RunFolder(tmp_path / spec.folder_name), RunState.PLANNED) for spec in specs]
     profile = parse_profile(f"[slurm]\nat_a_time = {limit}\n{RESOURCES}", "a test")
     made = make_arrays(runs, profile, largest)
-    assert [(len(array.runs), array.at_a_time, array.follows) for array in made] == arrays
+    assert [(len(array.runs), array.max_parallel, array.follows) for array in made] == arrays
     assert [run for array in made for run in array.runs] == runs
 
 
@@ -48,15 +48,15 @@ def test_several_runs_share_a_job(make_spec: Callable[..., RunSpec], tmp_path: P
     specs = [make_spec(seed=seed) for seed in range(11)]
     runs = [PlannedRun(spec, RunFolder(tmp_path / spec.folder_name), RunState.PLANNED) for spec in specs]
     profile = parse_profile("[slurm]\nat_a_time = 5\nruns_per_job = 3", "a test")
-    assert [(len(one.runs), one.at_a_time) for one in make_arrays(runs, profile, 500)] == [(11, 4)]
-    assert [(len(one.runs), one.at_a_time) for one in make_arrays(runs, profile, 2)] == [(6, 2), (5, 2)]
+    assert [(len(one.runs), one.max_parallel) for one in make_arrays(runs, profile, 500)] == [(11, 4)]
+    assert [(len(one.runs), one.max_parallel) for one in make_arrays(runs, profile, 2)] == [(6, 2), (5, 2)]
 
 
 @given(sizes=st.lists(st.integers(1, 600), min_size=1, max_size=12), more=st.integers(0, 400))
 def test_shares_use_the_limit_and_are_in_proportion(sizes: list[int], more: int) -> None:
     limit = len(sizes) + more
-    shares = share(sizes, limit)
-    assert sum(shares) == min(limit, sum(sizes))
-    assert all(1 <= got <= size for got, size in zip(shares, sizes, strict=True))
-    for got, size in zip(shares, sizes, strict=True):  # nobody has more than another one would have with one more
-        assert got == 1 or all((got - 1) / size <= other / of for other, of in zip(shares, sizes, strict=True))
+    limits = share_out(sizes, limit)
+    assert sum(limits) == min(limit, sum(sizes))
+    assert all(1 <= got <= size for got, size in zip(limits, sizes, strict=True))
+    for got, size in zip(limits, sizes, strict=True):  # nobody has more than another one would have with one more
+        assert got == 1 or all((got - 1) / size <= other / of for other, of in zip(limits, sizes, strict=True))

@@ -31,12 +31,12 @@ def submit(make_spec: Callable[..., RunSpec], tmp_path: Path, monkeypatch: pytes
     for variable in (JOB_VARIABLE, SUBMISSION_VARIABLE, LAUNCHER_VARIABLE, COMMAND_VARIABLE, PLUGINS_VARIABLE):
         monkeypatch.setenv(variable, "")  # a job sets them
 
-    def make(code: dict[str, Any], restarts: int = 5) -> tuple[RunFolder, Submission]:
+    def make(code: dict[str, Any], max_requeues: int = 5) -> tuple[RunFolder, Submission]:
         spec = make_spec()
         folder = RunFolder(tmp_path / "runs" / spec.folder_name)
         folder.write_spec(spec)
         arguments: dict[str, Any] = {"plugins": "", "allow_changed_code": False, "device": "cpu", "data": str(tmp_path)}
-        arguments["restarts"] = restarts
+        arguments["restarts"] = max_requeues
         resources = {"cpus": 1}
         submission = new_submission(
             "slurm", tmp_path, [spec.folder_name], resources=resources, arguments=arguments, code=code, command="x"
@@ -72,7 +72,7 @@ class Stopped:
         self.folder, self.submission, self.monkeypatch = folder, submission, monkeypatch
         self.asked: list[str] = []
 
-    def execute(self, signals: list[str], said: str, *, restarts: int = 0, owns: bool = True) -> None:
+    def execute(self, signals: list[str], said: str, *, max_requeues: int = 0, owns: bool = True) -> None:
         """Be stopped by signals in a process that Slurm had queued again so often, when Slurm says this of the job."""
 
         def slurm(command: Sequence[str]) -> str:
@@ -87,7 +87,7 @@ class Stopped:
 
         stop = StopSignal()
         stop.received = signals
-        self.monkeypatch.setenv("SLURM_RESTART_COUNT", str(restarts))
+        self.monkeypatch.setenv("SLURM_RESTART_COUNT", str(max_requeues))
         self.monkeypatch.setattr(slurm_client, "slurm", slurm)
         self.monkeypatch.setattr(worker, "execute", stopped)
         with pytest.raises(SystemExit):
@@ -146,7 +146,7 @@ def test_a_job_queues_itself_again_only_where_slurm_does_not(
     signals: list[str], said: str, again: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped = Stopped(*submit(code=fingerprint()), monkeypatch)
-    stopped.execute(signals, said, restarts=3)
+    stopped.execute(signals, said, max_requeues=3)
     assert ("scontrol" in stopped.asked) is again
 
 
@@ -154,9 +154,9 @@ def test_a_job_queues_itself_again_only_where_slurm_does_not(
 def test_a_job_that_may_not_queue_again_says_so_in_its_own_status_only(
     owns: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopped = Stopped(*submit(code=fingerprint(), restarts=2), monkeypatch)
+    stopped = Stopped(*submit(code=fingerprint(), max_requeues=2), monkeypatch)
     stopped.folder.write_status(RunState.RUNNING, step=5)  # of another process
-    stopped.execute(["SIGUSR2"], "RUNNING 2", restarts=2, owns=owns)
+    stopped.execute(["SIGUSR2"], "RUNNING 2", max_requeues=2, owns=owns)
     assert "scontrol" not in stopped.asked
     assert stopped.folder.read_status()["state"] == (RunState.TIMED_OUT if owns else RunState.RUNNING)
 

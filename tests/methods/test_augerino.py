@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import shared_space
-from augbench.bench.contract.method import Copies, Setting
+from augbench.bench.contract.method import AugmentedBatch, RunContext
 from augbench.methods import augerino
 from augbench.methods.augerino import Augerino, AugerinoHyperparameters
 
@@ -23,7 +23,7 @@ TINY = 1e-6
 
 
 def _augerino(copies: int = 1, size: int = 28, **hyperparameters: Any) -> Augerino:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(size),
         channels=1,
         classes=10,
@@ -32,7 +32,7 @@ def _augerino(copies: int = 1, size: int = 28, **hyperparameters: Any) -> Augeri
         baseline_copies=copies,
         device=torch.device("cpu"),
     )
-    return Augerino(AugerinoHyperparameters(**hyperparameters), setting)
+    return Augerino(AugerinoHyperparameters(**hyperparameters), context)
 
 
 def _set_widths(method: Augerino, widths: list[float]) -> None:
@@ -223,7 +223,7 @@ def test_gradient_of_the_loss_in_the_widths_equals_central_differences() -> None
 def _step(method: Augerino, seed: int) -> None:
     source = torch.Generator().manual_seed(seed)
     (method.width * torch.randn(6, generator=source)).sum().backward()
-    method.after_backward(torch.zeros(1, 1), Copies(torch.zeros(1, 1, 28, 28)))
+    method.after_backward(torch.zeros(1, 1), AugmentedBatch(torch.zeros(1, 1, 28, 28)))
 
 
 def test_steps_are_those_of_adam() -> None:

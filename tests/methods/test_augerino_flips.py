@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import shared_space
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.methods.augerino import AugerinoHyperparameters
 from augbench.methods.augerino_flips import AugerinoWithFlips
 
@@ -19,7 +19,7 @@ STILL = [1e-6] * 6
 
 
 def _learner(widths: list[float], copies: int = 1, size: int = SIZE) -> AugerinoWithFlips:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(size),
         channels=1,
         classes=10,
@@ -28,7 +28,7 @@ def _learner(widths: list[float], copies: int = 1, size: int = SIZE) -> Augerino
         baseline_copies=copies,
         device=torch.device("cpu"),
     )
-    method = AugerinoWithFlips(AugerinoHyperparameters(), setting)
+    method = AugerinoWithFlips(AugerinoHyperparameters(), context)
     with torch.no_grad():
         method.raw_width.copy_(torch.tensor(widths, dtype=torch.float64).expm1().log())
     return method

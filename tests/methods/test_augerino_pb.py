@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Space, shared_space
-from augbench.bench.contract.method import Copies, Setting
+from augbench.bench.contract.method import AugmentedBatch, RunContext
 from augbench.methods.augerino import Augerino, AugerinoHyperparameters
 from augbench.methods.augerino_pb import AugerinoPacBayes, AugerinoPacBayesHyperparameters
 from augbench.methods.scale_regulariser import parametric_divergence
@@ -19,8 +19,8 @@ from augbench.methods.scale_regulariser import parametric_divergence
 WIDTHS = [2.0, 1.5, 2.5, 0.5, 0.6, 0.7]
 
 
-def _setting(space: Space) -> Setting:
-    return Setting(
+def _setting(space: Space) -> RunContext:
+    return RunContext(
         space=space,
         channels=1,
         classes=10,
@@ -45,7 +45,7 @@ def _set_widths(method: AugerinoPacBayes | Augerino, widths: list[float]) -> Non
 
 def _step(method: AugerinoPacBayes, objective: Tensor) -> None:
     objective.backward()
-    method.after_backward(torch.zeros(1, 1), Copies(torch.zeros(1, 1, 28, 28)))
+    method.after_backward(torch.zeros(1, 1), AugmentedBatch(torch.zeros(1, 1, 28, 28)))
 
 
 # Maxima
@@ -124,7 +124,7 @@ def test_a_step_is_that_of_augerino_and_is_then_projected() -> None:
     pushes = torch.tensor([1.0, -1.0, -1.0, 1.0, -1.0, 1.0])  # at the last bound but away from it
     _step(method, (pushes * method.raw_width).sum())
     (pushes * free.raw_width).sum().backward()
-    free.after_backward(torch.zeros(1, 1), Copies(torch.zeros(1, 1, 28, 28)))
+    free.after_backward(torch.zeros(1, 1), AugmentedBatch(torch.zeros(1, 1, 28, 28)))
     expected = torch.minimum(free.width, 2 * method.maxima)
     torch.testing.assert_close(method.width, expected)
     assert (method.width < free.width - 1e-3).tolist() == [False, False, True, False, True, False]

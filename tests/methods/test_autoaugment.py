@@ -12,7 +12,7 @@ from torchvision.transforms import AutoAugmentPolicy
 
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import ENHANCING, OPERATIONS
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.methods.autoaugment import AutoAugment, AutoAugmentHyperparameters
 from augbench.methods.autoaugment_policies import POLICIES, PolicyName
 from augbench.methods.wide_policy import Application
@@ -22,7 +22,7 @@ NAMES: tuple[PolicyName, ...] = ("cifar10", "svhn", "imagenet")
 
 
 def _method(policy: PolicyName = "cifar10", copies: int = 1) -> AutoAugment:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(32),
         channels=3,
         classes=10,
@@ -31,7 +31,7 @@ def _method(policy: PolicyName = "cifar10", copies: int = 1) -> AutoAugment:
         baseline_copies=copies,
         device=torch.device("cpu"),
     )
-    return AutoAugment(AutoAugmentHyperparameters(policy=policy), setting)
+    return AutoAugment(AutoAugmentHyperparameters(policy=policy), context)
 
 
 def _images(count: int) -> Tensor:
@@ -134,9 +134,12 @@ def test_strengths_come_as_often_as_the_sub_policies_say(
     strong = {key for key in found if space.get(key[0], (torch.zeros(()), False))[0].ndim}
     possible = {key for key, chance in expected.items() if chance > 0}
     assert strong == possible
-    counts, shares = [found[key] for key in possible], [expected[key] for key in possible]
+    counts, fractions = [found[key] for key in possible], [expected[key] for key in possible]
     rest = COUNT - sum(counts)
-    assert stats.chisquare([*counts, rest], [COUNT * share for share in (*shares, 1 - sum(shares))]).pvalue > 1e-3
+    assert (
+        stats.chisquare([*counts, rest], [COUNT * fraction for fraction in (*fractions, 1 - sum(fractions))]).pvalue
+        > 1e-3
+    )
 
 
 def _in_our_unit(name: str, magnitude: float) -> float:
@@ -150,7 +153,7 @@ def _in_our_unit(name: str, magnitude: float) -> float:
 def test_images_are_transformed_by_the_first_operation_and_then_by_the_second() -> None:
     method, images = _method(copies=2), _images(40)
     copies = method.augment(images, torch.Generator().manual_seed(3))
-    source, space = torch.Generator().manual_seed(3), method.setting.image_space
+    source, space = torch.Generator().manual_seed(3), method.context.image_space
     first, second = method.draw(80, source)
     once = space.apply(images.repeat(2, 1, 1, 1), first.operations, first.magnitudes, source)
     assert torch.equal(copies.images, space.apply(once, second.operations, second.magnitudes, source))

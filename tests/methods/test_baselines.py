@@ -10,7 +10,7 @@ from torch import Tensor
 from torchvision.transforms import functional as vision
 
 from augbench.bench.augmentation.affine_space import shared_space
-from augbench.bench.contract.method import Hyperparameters, Method, Setting
+from augbench.bench.contract.method import Hyperparameters, Method, RunContext
 from augbench.methods.fixed import FixedAugmentation
 from augbench.methods.none import NoAugmentation
 
@@ -18,7 +18,7 @@ SIZE = 28
 
 
 def _method(kind: type[Method[Hyperparameters]], copies: int = 1) -> Method[Hyperparameters]:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(SIZE),
         channels=1,
         classes=10,
@@ -27,7 +27,7 @@ def _method(kind: type[Method[Hyperparameters]], copies: int = 1) -> Method[Hype
         baseline_copies=copies,
         device=torch.device("cpu"),
     )
-    return kind(Hyperparameters(), setting)
+    return kind(Hyperparameters(), context)
 
 
 def _images(count: int, channels: int = 1) -> Tensor:

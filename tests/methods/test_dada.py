@@ -14,10 +14,10 @@ from scipy import stats
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, shared_space
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.bench.data.dataset import Split
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trainer import new_trainer
@@ -33,7 +33,7 @@ MakeFolder = Callable[[RunSpec], RunFolder]
 
 
 def _dada(**hyperparameters: Any) -> Dada:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(14),
         channels=1,
         classes=10,
@@ -42,7 +42,7 @@ def _dada(**hyperparameters: Any) -> Dada:
         baseline_copies=1,
         device=torch.device("cpu"),
     )
-    return Dada(DadaHyperparameters(**hyperparameters), setting)
+    return Dada(DadaHyperparameters(**hyperparameters), context)
 
 
 def _source(seed: int = 0) -> torch.Generator:
@@ -163,7 +163,7 @@ def test_training_images_are_drawn_from_the_policy_without_gradients(found: Dada
     images = _images(30)
     copies = found.augment(images, _source(4))
     assert copies.draw is not None
-    assert torch.equal(copies.images, found.setting.space.apply(images, copies.draw))
+    assert torch.equal(copies.images, found.context.space.apply(images, copies.draw))
     assert not copies.images.requires_grad
     policy = found.test_policy()
     assert policy is not None
@@ -203,8 +203,8 @@ def _trainer_spec(make_spec: MakeSpec, **settings: Any) -> RunSpec:
     return make_spec("dada", **{**Dada.quick_hyperparameters, **settings})
 
 
-def _policy(spec: RunSpec, placement: Placement, *, blacken_test: bool = False) -> Tensor:
-    data = load_dataset(spec.dataset, placement.data)
+def _policy(spec: RunSpec, settings: ExecutionSettings, *, blacken_test: bool = False) -> Tensor:
+    data = load_dataset(spec.dataset, settings.data)
     if blacken_test:
         data = replace(data, test=Split(torch.zeros_like(data.test.images), data.test.labels))
     trainer = new_trainer(spec, data, torch.device("cpu"))
@@ -215,46 +215,46 @@ def _policy(spec: RunSpec, placement: Placement, *, blacken_test: bool = False) 
 
 @pytest.mark.usefixtures("few_digits")
 def test_the_seed_of_the_run_decides_the_policy_and_test_images_do_not(
-    make_spec: MakeSpec, placement: Placement
+    make_spec: MakeSpec, settings: ExecutionSettings
 ) -> None:
-    first = _policy(_trainer_spec(make_spec, seed=0), placement)
-    assert torch.equal(_policy(_trainer_spec(make_spec, seed=0), placement, blacken_test=True), first)
-    assert not torch.equal(_policy(_trainer_spec(make_spec, seed=1), placement), first)
+    first = _policy(_trainer_spec(make_spec, seed=0), settings)
+    assert torch.equal(_policy(_trainer_spec(make_spec, seed=0), settings, blacken_test=True), first)
+    assert not torch.equal(_policy(_trainer_spec(make_spec, seed=1), settings), first)
 
 
 @pytest.mark.usefixtures("few_digits")
 def test_a_run_that_is_stopped_in_search_and_training_ends_as_one_that_is_not(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
     outcome: Callable[[RunFolder], dict[str, Any]],
 ) -> None:
     spec = _trainer_spec(make_spec, epochs=2)
     whole, parts = make_folder(spec), make_folder(spec)
-    assert execute(whole, placement, stop) is RunState.DONE, whole.read_status()
+    assert execute(whole, settings, stop) is RunState.DONE, whole.read_status()
     for questions in (1, 4, 6):  # in the search, after its two steps and two of the training, in the second epoch
-        assert execute(parts, placement, stop_after(questions)) is RunState.CANCELLED
+        assert execute(parts, settings, stop_after(questions)) is RunState.CANCELLED
         torch.manual_seed(questions)
-    assert execute(parts, placement, stop) is RunState.DONE
+    assert execute(parts, settings, stop) is RunState.DONE
     assert outcome(parts) == outcome(whole)
 
 
 @pytest.mark.usefixtures("few_digits")
 def test_the_search_is_clocked_and_counted_and_the_policy_stays_as_it_found_it(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     spec = _trainer_spec(make_spec, epochs=2, search_epochs=3)
     folder = make_folder(spec)
-    assert execute(folder, placement, stop) is RunState.DONE, folder.read_status()
+    assert execute(folder, settings, stop) is RunState.DONE, folder.read_status()
     result = folder.read_result()
     assert result is not None
     (seconds,) = result["seconds"].values()
     assert seconds["search"] > 0
     assert result["image_passes"]["search"] == 3 * 30 + (16 + 14) * 3  # 3 images of each class in either half
     assert result["image_passes"]["training"] == 2 * 400
-    found = _policy(spec, placement)
+    found = _policy(spec, settings)
     model = torch.load(folder.model, weights_only=True)
     assert torch.equal(torch.cat([t.flatten().float() for t in model["method"]["learnable"].values()]), found)
     assert sum(result["learned"][f"probability/{block}"] for block in BLOCKS) > 0

@@ -70,7 +70,7 @@ def _augmented(images: Tensor, magnitudes: Tensor) -> Tensor:
     return shared_space(SIZE).apply(images, Draw(active, signs.double() * magnitudes, coins, coins, offsets))
 
 
-def _loss_after_torchs_own_step(step: WeightStep, magnitudes: Tensor, shares: Tensor) -> float:
+def _loss_after_torchs_own_step(step: WeightStep, magnitudes: Tensor, fractions: Tensor) -> float:
     """Validation loss after a step that torch's SGD takes on a copy of the network."""
     network = _network()
     _, velocity = _weights(network)
@@ -81,7 +81,7 @@ def _loss_after_torchs_own_step(step: WeightStep, magnitudes: Tensor, shares: Te
         optimizer.state[parameter]["momentum_buffer"] = velocity[name].clone()
     images, labels = _batch(6, seed=3)
     losses = F.cross_entropy(network(_augmented(images, magnitudes)), labels, reduction="none")
-    (shares @ losses).backward()
+    (fractions @ losses).backward()
     nn.utils.clip_grad_norm_(network.parameters(), step.clip)
     optimizer.step()
     held_out, held_out_labels = _batch(5, seed=4)
@@ -124,13 +124,13 @@ def test_hypergradient_equals_finite_differences_of_the_step_that_is_taken(clip:
     images, labels = _batch(6, seed=3)
     train = _augmented(images, magnitudes), labels
     unrolled = unroll(network, weights, velocity, step, train, _batch(5, seed=4), magnitudes)
-    fixed, shares = magnitudes.detach(), torch.full((6,), 1 / 6, dtype=torch.float64)
+    fixed, fractions = magnitudes.detach(), torch.full((6,), 1 / 6, dtype=torch.float64)
     for index in range(4):
-        slope = _finite_difference(lambda m: _loss_after_torchs_own_step(step, m, shares), fixed, index)
+        slope = _finite_difference(lambda m: _loss_after_torchs_own_step(step, m, fractions), fixed, index)
         assert abs(slope) > 1e-4
         assert float(unrolled.magnitude_gradient[index]) * step.rate == pytest.approx(slope, rel=1e-4, abs=1e-7)
     for index in range(6):
-        slope = _finite_difference(lambda u: _loss_after_torchs_own_step(step, fixed, u), shares, index)
+        slope = _finite_difference(lambda u: _loss_after_torchs_own_step(step, fixed, u), fractions, index)
         assert float(unrolled.image_effects[index]) * step.rate == pytest.approx(slope, rel=1e-4, abs=1e-7)
 
 

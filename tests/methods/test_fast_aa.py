@@ -13,10 +13,10 @@ from torch import Tensor
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import OPERATIONS
 from augbench.bench.common.errors import UserError
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.spec import RunSpec, method_component
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trainer import Trainer, new_trainer
@@ -40,8 +40,8 @@ def policy_file(tmp_path: Path) -> Path:
 
 
 def make_method(**settings: Any) -> FastAutoAugment:
-    setting = Setting(shared_space(14), 1, 10, 400, 1, 2, CPU)
-    return FastAutoAugment(FastAutoAugmentHyperparameters.model_validate(settings), setting)
+    context = RunContext(shared_space(14), 1, 10, 400, 1, 2, CPU)
+    return FastAutoAugment(FastAutoAugmentHyperparameters.model_validate(settings), context)
 
 
 def images(count: int = 200) -> Tensor:
@@ -98,11 +98,11 @@ def test_settings_of_the_search_mean_nothing_beside_a_policy() -> None:
 
 @pytest.mark.usefixtures("few_digits")
 def test_a_given_policy_is_used_without_a_search(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, policy_file: Path
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal, policy_file: Path
 ) -> None:
     folder = make_folder(make_spec("fast-aa", policy=str(policy_file)))
     policy_file.unlink()  # workers need no file
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     result = folder.read_result()
     assert result is not None
     assert result["image_passes"]["search"] == 0
@@ -138,9 +138,9 @@ def test_nothing_is_done_to_images_before_the_search() -> None:
 
 
 def trainer(
-    spec: RunSpec, placement: Placement, change: Callable[[ImageData], ImageData] = lambda data: data
+    spec: RunSpec, settings: ExecutionSettings, change: Callable[[ImageData], ImageData] = lambda data: data
 ) -> Trainer:
-    return new_trainer(spec, change(load_dataset(spec.dataset, placement.data)), CPU)
+    return new_trainer(spec, change(load_dataset(spec.dataset, settings.data)), CPU)
 
 
 class Watcher:
@@ -163,24 +163,24 @@ def found_policy(trained: Trainer) -> dict[str, Tensor]:
 
 @pytest.mark.usefixtures("few_digits")
 def test_the_seed_decides_the_policy_bit_for_bit_and_test_images_do_not(
-    make_spec: MakeSpec, placement: Placement
+    make_spec: MakeSpec, settings: ExecutionSettings
 ) -> None:
     def other_test_images(data: ImageData) -> ImageData:
         return replace(data, test=Split(255 - data.test.images, 9 - data.test.labels))
 
     spec = make_spec("fast-aa", **QUICK)
-    first = found_policy(trainer(spec, placement))
+    first = found_policy(trainer(spec, settings))
     torch.rand(3)  # another process would not have this one's global generator
-    again = found_policy(trainer(spec, placement, other_test_images))
-    other = found_policy(trainer(make_spec("fast-aa", seed=1, **QUICK), placement))
+    again = found_policy(trainer(spec, settings, other_test_images))
+    other = found_policy(trainer(make_spec("fast-aa", seed=1, **QUICK), settings))
     assert all(torch.equal(first[name], again[name]) for name in first)
     for name in ("operations", "probabilities", "levels"):
         assert not torch.equal(first[name], other[name])
 
 
 @pytest.mark.usefixtures("few_digits")
-def test_what_is_found_fits_and_is_used(make_spec: MakeSpec, placement: Placement) -> None:
-    trained = trainer(make_spec("fast-aa", **QUICK), placement)
+def test_what_is_found_fits_and_is_used(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
+    trained = trainer(make_spec("fast-aa", **QUICK), settings)
     found = found_policy(trained)
     count, room = int(found["count"]), QUICK["folds"] * QUICK["kept_trials"] * 5
     assert found["operations"].shape == (room, 2)

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import GEOMETRIC, OPERATIONS
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training.trainer import Trainer, new_trainer
 from augbench.bench.training.worker import load_dataset
@@ -32,8 +32,8 @@ MakeFolder = Callable[[RunSpec], RunFolder]
 
 
 def make_method(**settings: Any) -> FasterAutoAugment:
-    setting = Setting(shared_space(14), 1, 10, 400, 1, 2, CPU)
-    return FasterAutoAugment(AdversarialSearchHyperparameters(**settings), setting)
+    context = RunContext(shared_space(14), 1, 10, 400, 1, 2, CPU)
+    return FasterAutoAugment(AdversarialSearchHyperparameters(**settings), context)
 
 
 def with_policy(**settings: Any) -> FasterAutoAugment:
@@ -171,25 +171,25 @@ class Watcher:
 
 
 def found_policy(
-    spec: RunSpec, placement: Placement, change: Callable[[ImageData], ImageData] = lambda data: data
+    spec: RunSpec, settings: ExecutionSettings, change: Callable[[ImageData], ImageData] = lambda data: data
 ) -> dict[str, Tensor]:
-    trainer = new_trainer(spec, change(load_dataset(spec.dataset, placement.data)), CPU)
+    trainer = new_trainer(spec, change(load_dataset(spec.dataset, settings.data)), CPU)
     trainer.train(Watcher())
     return dict(trainer.method.learnable)
 
 
 @pytest.mark.usefixtures("few_digits")
 def test_the_seed_decides_the_policy_bit_for_bit_and_test_images_do_not(
-    make_spec: MakeSpec, placement: Placement
+    make_spec: MakeSpec, settings: ExecutionSettings
 ) -> None:
     def other_test_images(data: ImageData) -> ImageData:
         return replace(data, test=Split(255 - data.test.images, 9 - data.test.labels))
 
     spec = make_spec("faster-aa", **QUICK)
-    first = found_policy(spec, placement)
+    first = found_policy(spec, settings)
     torch.rand(3)  # another process would not have this one's global generator
-    again = found_policy(spec, placement, other_test_images)
-    other = found_policy(make_spec("faster-aa", seed=1, **QUICK), placement)
+    again = found_policy(spec, settings, other_test_images)
+    other = found_policy(make_spec("faster-aa", seed=1, **QUICK), settings)
     for name, tensor in first.items():
         assert tensor.any()
         assert torch.equal(tensor, again[name])

@@ -14,7 +14,7 @@ from torch.distributions import RelaxedBernoulli
 
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import GEOMETRIC, OPERATIONS, ImageSpace
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.data.dataset import Split
 from augbench.methods.faster_aa_search import (
@@ -68,8 +68,8 @@ def make_search(
     """Make a search on dark and bright images."""
     problem = SearchProblem(black_and_white(120), torch.arange(120) >= 80, small_network, random(seed), count_passes)
     settings = {"search_epochs": 2, "search_batch_size": 32} | settings
-    setting = Setting(shared_space(SIZE), 1, 2, 120, 1, 1, CPU)
-    return AdversarialSearch(AdversarialSearchHyperparameters(**settings), problem, space(), MAPPING, setting)
+    context = RunContext(shared_space(SIZE), 1, 2, 120, 1, 1, CPU)
+    return AdversarialSearch(AdversarialSearchHyperparameters(**settings), problem, space(), MAPPING, context)
 
 
 # Mixtures
@@ -78,11 +78,11 @@ def make_search(
 def test_a_mixture_is_the_weighted_sum_that_hands_work_out() -> None:
     images = torch.tensor([0.5, 0.2]).view(2, 1, 1, 1)
     outputs = torch.tensor([[1.0, 0.0, 0.5], [0.4, 0.6, 0.8]]).view(2, 3, 1, 1, 1)
-    shares = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+    fractions = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
     coins = torch.tensor([[1.0, 0.5, 0.0], [0.25, 1.0, 0.5]])
     # 0.5·1 + 0.3·(0.5·0 + 0.5·0.5) + 0.2·0.5 and 0.1·(0.1 + 0.15) + 0.1·0.6 + 0.8·(0.4 + 0.1)
     expected = [0.5 + 0.075 + 0.1, 0.025 + 0.06 + 0.4]
-    assert mixture(images, outputs, shares, coins).flatten().tolist() == pytest.approx(expected)
+    assert mixture(images, outputs, fractions, coins).flatten().tolist() == pytest.approx(expected)
 
 
 def test_outputs_are_those_of_the_single_operations() -> None:

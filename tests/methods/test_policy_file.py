@@ -46,8 +46,8 @@ def test_no_policy_is_none() -> None:
     assert Holder(policy=None).policy is None
 
 
-share = st.floats(0, 1)
-step = st.tuples(st.sampled_from(OPERATIONS), share, share)
+fraction = st.floats(0, 1)
+step = st.tuples(st.sampled_from(OPERATIONS), fraction, fraction)
 
 
 @given(st.lists(st.tuples(step, step), min_size=1, max_size=5))

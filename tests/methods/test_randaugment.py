@@ -11,14 +11,14 @@ from scipy import stats
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, shared_space
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.methods.randaugment import RandAugment, RandAugmentHyperparameters
 
 COUNT = 20_000
 
 
 def _randaugment(copies: int = 1, **hyperparameters: Any) -> RandAugment:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(14),
         channels=1,
         classes=10,
@@ -27,7 +27,7 @@ def _randaugment(copies: int = 1, **hyperparameters: Any) -> RandAugment:
         baseline_copies=copies,
         device=torch.device("cpu"),
     )
-    return RandAugment(RandAugmentHyperparameters(**hyperparameters), setting)
+    return RandAugment(RandAugmentHyperparameters(**hyperparameters), context)
 
 
 def _images(count: int) -> Tensor:
@@ -73,10 +73,10 @@ def test_eight_choices_are_all_blocks() -> None:
     assert _draws(seed=3, operations=8).active.all()
 
 
-@pytest.mark.parametrize(("magnitude", "bins", "share"), [(9, 31, 0.3), (30, 31, 1.0), (0, 31, 0.0), (1, 5, 0.25)])
-def test_strength_is_a_fixed_share_of_the_maximum(magnitude: int, bins: int, share: float) -> None:
+@pytest.mark.parametrize(("magnitude", "bins", "fraction"), [(9, 31, 0.3), (30, 31, 1.0), (0, 31, 0.0), (1, 5, 0.25)])
+def test_strength_is_a_fixed_share_of_the_maximum(magnitude: int, bins: int, fraction: float) -> None:
     draw = _draws(seed=4, magnitude=magnitude, bins=bins)
-    expected = (share * shared_space(14).maxima()).expand(COUNT, 4)
+    expected = (fraction * shared_space(14).maxima()).expand(COUNT, 4)
     torch.testing.assert_close(draw.magnitudes.abs(), expected)
 
 
@@ -105,7 +105,7 @@ def test_images_are_transformed_by_the_draw_copy_by_copy() -> None:
     copies = method.augment(images, torch.Generator().manual_seed(5))
     assert copies.draw is not None
     assert len(copies.draw) == 120
-    assert torch.equal(copies.images, method.setting.space.apply(images.repeat(3, 1, 1, 1), copies.draw))
+    assert torch.equal(copies.images, method.context.space.apply(images.repeat(3, 1, 1, 1), copies.draw))
 
 
 def test_the_identity_alone_leaves_an_image_as_it_is() -> None:
@@ -126,4 +126,4 @@ def test_test_policy_and_transforms_draw_as_in_training() -> None:
     assert not torch.equal(policy(images, torch.Generator().manual_seed(8)), copies.images)
     assert copies.draw is not None
     matrices = method.sample_transforms(40, torch.Generator().manual_seed(7))
-    assert torch.equal(matrices, method.setting.space.matrices(copies.draw))
+    assert torch.equal(matrices, method.context.space.matrices(copies.draw))

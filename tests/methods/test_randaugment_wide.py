@@ -12,7 +12,7 @@ from torchvision.transforms import RandAugment as Theirs
 
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import ENHANCING, OPERATIONS
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.methods.randaugment_wide import RandAugmentWide, RandAugmentWideHyperparameters
 from augbench.methods.wide_policy import Application
 
@@ -20,7 +20,7 @@ COUNT = 20_000
 
 
 def _method(copies: int = 1, **hyperparameters: Any) -> RandAugmentWide:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(32),
         channels=3,
         classes=10,
@@ -29,7 +29,7 @@ def _method(copies: int = 1, **hyperparameters: Any) -> RandAugmentWide:
         baseline_copies=copies,
         device=torch.device("cpu"),
     )
-    return RandAugmentWide(RandAugmentWideHyperparameters(**hyperparameters), setting)
+    return RandAugmentWide(RandAugmentWideHyperparameters(**hyperparameters), context)
 
 
 def _images(count: int) -> Tensor:
@@ -82,7 +82,7 @@ def test_images_are_transformed_by_one_operation_after_another() -> None:
     expected, steps = images.repeat(2, 1, 1, 1), method.draw(60, source)
     assert len(steps) == 3
     for step in steps:
-        expected = method.setting.image_space.apply(expected, step.operations, step.magnitudes, source)
+        expected = method.context.image_space.apply(expected, step.operations, step.magnitudes, source)
     assert torch.equal(copies.images, expected)
 
 

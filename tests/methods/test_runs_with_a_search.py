@@ -8,7 +8,7 @@ import torch
 
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopCause, StopSignal
 from augbench.bench.training.worker import execute
@@ -28,11 +28,11 @@ def spec(request: pytest.FixtureRequest, make_spec: MakeSpec) -> RunSpec:
 
 @pytest.fixture
 def whole(
-    spec: RunSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, few_digits: None
+    spec: RunSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal, few_digits: None
 ) -> RunFolder:
     """Execute it without a stop."""
     folder = make_folder(spec)
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     return folder
 
 
@@ -68,14 +68,14 @@ def test_a_run_that_was_stopped_equals_a_whole_one_bit_for_bit(
     whole: RunFolder,
     spec: RunSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     outcome: Callable[[RunFolder], dict[str, Any]],
 ) -> None:
     folder = make_folder(spec)
-    assert execute(folder, placement, StopInPhase(folder, phase, 5)) is RunState.CANCELLED
+    assert execute(folder, settings, StopInPhase(folder, phase, 5)) is RunState.CANCELLED
     assert folder.read_status()["phase"] == phase
     assert not folder.read_metrics()
     torch.manual_seed(1)  # another process would not have this one's global generator
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     assert outcome(folder) == outcome(whole)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, shared_space
-from augbench.bench.contract.method import Copies, Setting
+from augbench.bench.contract.method import AugmentedBatch, RunContext
 from augbench.methods.scale import Scale, ScaleHyperparameters
 
 BATCH = 6
@@ -22,7 +22,7 @@ OFFSETS = np.array([0.5, -0.4, 0.1, 0.2, -0.3, 0.6, -0.2])  # what each block ad
 
 
 def _scale(epochs: int = 10, **hyperparameters: Any) -> Scale:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(14),
         channels=1,
         classes=3,
@@ -31,7 +31,7 @@ def _scale(epochs: int = 10, **hyperparameters: Any) -> Scale:
         baseline_copies=1,
         device=torch.device("cpu"),
     )
-    return Scale(ScaleHyperparameters(**hyperparameters), setting)
+    return Scale(ScaleHyperparameters(**hyperparameters), context)
 
 
 def _images(count: int = BATCH, seed: int = 0) -> Tensor:
@@ -46,7 +46,7 @@ def _made_up_losses(draw: Draw, copies: int) -> Tensor:
     return (2 + strength + (draw.active * offsets).sum(1)).view(copies, -1)
 
 
-def _take_step(method: Scale, seed: int = 1) -> tuple[Copies, Tensor]:
+def _take_step(method: Scale, seed: int = 1) -> tuple[AugmentedBatch, Tensor]:
     copies = method.augment(_images(), torch.Generator().manual_seed(seed))
     assert copies.draw is not None
     losses = _made_up_losses(copies.draw, method.copies)
@@ -85,7 +85,7 @@ def test_augment_makes_copies_copy_by_copy_that_carry_the_gradient_of_the_ranges
     copies = method.augment(_images(), torch.Generator().manual_seed(2))
     assert copies.draw is not None
     assert copies.images.shape == (3 * BATCH, 1, 14, 14)
-    expected = method.setting.space.apply(_images().repeat(3, 1, 1, 1), copies.draw)
+    expected = method.context.space.apply(_images().repeat(3, 1, 1, 1), copies.draw)
     assert torch.equal(copies.images, expected)
     (gradient,) = torch.autograd.grad(copies.images.square().sum(), method.ranges)
     assert gradient.abs().min() > 0
@@ -154,7 +154,7 @@ def _constructed(method: Scale, active: Tensor, losses: Tensor) -> None:
     magnitudes = method.ranges * torch.linspace(-1, 1, count)[:, None]
     coins, offsets = torch.zeros(count, dtype=torch.bool), torch.zeros(count, 2, dtype=torch.long)
     draw = Draw(active.flatten(0, 1), magnitudes, coins, coins, offsets)
-    method.after_backward(losses, Copies(torch.zeros(count, 1, 14, 14), draw))
+    method.after_backward(losses, AugmentedBatch(torch.zeros(count, 1, 14, 14), draw))
 
 
 def test_a_block_that_the_batch_says_nothing_about_keeps_its_probability() -> None:
@@ -197,9 +197,9 @@ def test_ranges_are_kept_between_a_thousandth_of_their_maxima_and_the_maxima(
     assert method.ranges.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
 
 
-@pytest.mark.parametrize(("share", "joint"), [(1.0, 10), (0.6, 6)])
-def test_rate_and_margin_fall_linearly_to_0_over_the_joint_epochs(share: float, joint: int) -> None:
-    method = _scale(learning_rate=0.02, joint_share=share)
+@pytest.mark.parametrize(("fraction", "joint"), [(1.0, 10), (0.6, 6)])
+def test_rate_and_margin_fall_linearly_to_0_over_the_joint_epochs(fraction: float, joint: int) -> None:
+    method = _scale(learning_rate=0.02, joint_share=fraction)
     rates, margins = [], []
     for epoch in range(10):
         method.start_epoch(epoch)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, shared_space
-from augbench.bench.contract.method import Copies, Setting
+from augbench.bench.contract.method import AugmentedBatch, RunContext
 from augbench.methods.scale import Scale, ScaleHyperparameters
 from augbench.methods.scale_norm import ScaleNorm, ScaleNormHyperparameters
 
@@ -21,8 +21,8 @@ NORM = math.sqrt(sum(value**2 for value in (*PI, *ALPHA)))
 BATCH, SHARES = 6, [0.5, -0.4, 0.1, 0.2, -0.3, 0.6, -0.2]  # what each block adds to the loss
 
 
-def _setting(epochs: int = 10) -> Setting:
-    return Setting(
+def _setting(epochs: int = 10) -> RunContext:
+    return RunContext(
         space=shared_space(14),
         channels=1,
         classes=3,
@@ -128,7 +128,7 @@ def test_everything_else_is_as_in_scale() -> None:
     assert norm.learned() == scale.learned()
     first, second = (each.augment(_images(), torch.Generator().manual_seed(2)) for each in (norm, scale))
     assert torch.equal(first.images, second.images)
-    assert isinstance(first, Copies)
+    assert isinstance(first, AugmentedBatch)
     assert norm.hyperparameters.copies == scale.hyperparameters.copies
     shared = {"copies", "estimator", "learning_rate", "joint_share", "initial_range", "clamp", "regularisation"}
     assert set(ScaleNormHyperparameters.model_fields) == shared

@@ -47,11 +47,11 @@ def test_parametric_form_is_the_divergence_of_the_mixed_distributions_integrated
 
 
 @settings(deadline=None)
-@given(probability=PROBABILITIES, share=SHARES, maximum=MAXIMA, prior=PRIORS)
+@given(probability=PROBABILITIES, fraction=SHARES, maximum=MAXIMA, prior=PRIORS)
 def test_parametric_form_is_the_sum_of_the_divergences_of_torch(
-    probability: float, share: float, maximum: float, prior: float
+    probability: float, fraction: float, maximum: float, prior: float
 ) -> None:
-    alpha, pi, limit = share * maximum, _double(probability), _double(maximum)
+    alpha, pi, limit = fraction * maximum, _double(probability), _double(maximum)
     chosen = kl_divergence(Bernoulli(pi), Bernoulli(_double(1 - prior)))
     strength = kl_divergence(Uniform(-alpha, _double(alpha)), Uniform(-limit * (1 + 1e-15), limit * (1 + 1e-15)))
     expected = float(chosen + pi * strength)
@@ -59,20 +59,20 @@ def test_parametric_form_is_the_sum_of_the_divergences_of_torch(
 
 
 @settings(deadline=None)
-@given(probability=PROBABILITIES, share=SHARES, maximum=MAXIMA, prior=PRIORS)
+@given(probability=PROBABILITIES, fraction=SHARES, maximum=MAXIMA, prior=PRIORS)
 def test_parametric_form_is_the_closed_form_of_the_theorem(
-    probability: float, share: float, maximum: float, prior: float
+    probability: float, fraction: float, maximum: float, prior: float
 ) -> None:
-    alpha = share * maximum
+    alpha = fraction * maximum
     odds = probability * maximum * prior / ((1 - probability) * alpha * (1 - prior))
     expected = math.log((1 - probability) / prior) + probability * math.log(odds)
     assert _parametric(probability, alpha, maximum, prior) == pytest.approx(expected, rel=1e-6, abs=1e-8)
 
 
 @settings(deadline=None)
-@given(probability=st.floats(0, 1), share=SHARES, maximum=MAXIMA, prior=PRIORS)
-def test_parametric_form_is_never_negative(probability: float, share: float, maximum: float, prior: float) -> None:
-    assert _parametric(probability, share * maximum, maximum, prior) >= -1e-12
+@given(probability=st.floats(0, 1), fraction=SHARES, maximum=MAXIMA, prior=PRIORS)
+def test_parametric_form_is_never_negative(probability: float, fraction: float, maximum: float, prior: float) -> None:
+    assert _parametric(probability, fraction * maximum, maximum, prior) >= -1e-12
 
 
 def test_parametric_form_is_0_at_the_prior_and_nowhere_near_it() -> None:
@@ -136,15 +136,15 @@ def _logit(probability: float) -> float:
 
 
 @settings(deadline=None)
-@given(probability=st.floats(0.01, 0.99), share=SHARES, maximum=MAXIMA, prior=PRIORS)
-def test_gradient_of_the_parametric_form(probability: float, share: float, maximum: float, prior: float) -> None:
-    pi, alpha = _double(probability).requires_grad_(), _double(share * maximum).requires_grad_()
+@given(probability=st.floats(0.01, 0.99), fraction=SHARES, maximum=MAXIMA, prior=PRIORS)
+def test_gradient_of_the_parametric_form(probability: float, fraction: float, maximum: float, prior: float) -> None:
+    pi, alpha = _double(probability).requires_grad_(), _double(fraction * maximum).requires_grad_()
     parametric_divergence(pi, alpha, _double(maximum), prior).sum().backward()
     assert pi.grad is not None
     assert alpha.grad is not None
-    expected = _logit(probability) - _logit(1 - prior) + math.log(1 / share)
+    expected = _logit(probability) - _logit(1 - prior) + math.log(1 / fraction)
     assert float(pi.grad) == pytest.approx(expected, rel=1e-6, abs=1e-9)
-    assert float(alpha.grad) == pytest.approx(-probability / (share * maximum), rel=1e-6)
+    assert float(alpha.grad) == pytest.approx(-probability / (fraction * maximum), rel=1e-6)
 
 
 @settings(deadline=None)

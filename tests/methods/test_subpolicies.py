@@ -10,7 +10,7 @@ from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import GEOMETRIC, OPERATIONS, ImageSpace
-from augbench.bench.contract.method import Hyperparameters, Setting
+from augbench.bench.contract.method import Hyperparameters, RunContext
 from augbench.methods.subpolicies import (
     IDENTITY,
     SEARCHED,
@@ -154,7 +154,8 @@ def test_sub_policies_are_drawn_uniformly_and_each_operation_with_its_probabilit
     found = frequencies(drawn)
     assert set(found) == set(expected)
     assert (
-        chisquare([found[pair] for pair in expected], [share * images / 3 for share in expected.values()]).pvalue > 1e-3
+        chisquare([found[pair] for pair in expected], [fraction * images / 3 for fraction in expected.values()]).pvalue
+        > 1e-3
     )
     assert ("Invert", "Invert") in frequencies(policy().draw(100, symmetric_mapping(CPU), random()))
 
@@ -213,7 +214,7 @@ class Given(SubPolicyMethod[Hyperparameters]):
 @pytest.fixture
 def method() -> Given:
     """Make the method for a tenth of the digits."""
-    return Given(Hyperparameters(), Setting(shared_space(14), 1, 10, 100, 1, 2, CPU))
+    return Given(Hyperparameters(), RunContext(shared_space(14), 1, 10, 100, 1, 2, CPU))
 
 
 def test_learned_numbers_are_the_probabilities_that_a_draw_contains_an_operation(method: Given) -> None:

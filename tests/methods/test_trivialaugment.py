@@ -9,14 +9,14 @@ from scipy import stats
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, shared_space
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.methods.trivialaugment import TrivialAugment, TrivialAugmentHyperparameters
 
 COUNT = 20_000
 
 
 def _trivialaugment(copies: int = 1, **hyperparameters: Any) -> TrivialAugment:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(14),
         channels=1,
         classes=10,
@@ -25,7 +25,7 @@ def _trivialaugment(copies: int = 1, **hyperparameters: Any) -> TrivialAugment:
         baseline_copies=copies,
         device=torch.device("cpu"),
     )
-    return TrivialAugment(TrivialAugmentHyperparameters(**hyperparameters), setting)
+    return TrivialAugment(TrivialAugmentHyperparameters(**hyperparameters), context)
 
 
 def _images(count: int) -> Tensor:
@@ -89,7 +89,7 @@ def test_images_are_transformed_by_the_draw_copy_by_copy() -> None:
     method, images = _trivialaugment(copies=3), _images(40)
     copies = method.augment(images, torch.Generator().manual_seed(3))
     assert copies.draw is not None
-    assert torch.equal(copies.images, method.setting.space.apply(images.repeat(3, 1, 1, 1), copies.draw))
+    assert torch.equal(copies.images, method.context.space.apply(images.repeat(3, 1, 1, 1), copies.draw))
     untouched = ~copies.draw.active.any(1)
     assert 0 < untouched.sum() < 120
     plain = images.repeat(3, 1, 1, 1)[untouched].float() / 255

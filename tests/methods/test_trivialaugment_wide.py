@@ -11,7 +11,7 @@ from torchvision.transforms import TrivialAugmentWide as Theirs
 
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import MAGNITUDES, OPERATIONS
-from augbench.bench.contract.method import Setting
+from augbench.bench.contract.method import RunContext
 from augbench.methods.trivialaugment_wide import TrivialAugmentWide, TrivialAugmentWideHyperparameters
 from augbench.methods.wide_policy import Application
 
@@ -19,7 +19,7 @@ COUNT = 60_000
 
 
 def _method(copies: int = 1, **hyperparameters: Any) -> TrivialAugmentWide:
-    setting = Setting(
+    context = RunContext(
         space=shared_space(32),
         channels=3,
         classes=10,
@@ -28,7 +28,7 @@ def _method(copies: int = 1, **hyperparameters: Any) -> TrivialAugmentWide:
         baseline_copies=copies,
         device=torch.device("cpu"),
     )
-    return TrivialAugmentWide(TrivialAugmentWideHyperparameters(**hyperparameters), setting)
+    return TrivialAugmentWide(TrivialAugmentWideHyperparameters(**hyperparameters), context)
 
 
 def _images(count: int) -> Tensor:
@@ -93,7 +93,7 @@ def test_images_are_transformed_by_the_draw_copy_by_copy() -> None:
     copies = method.augment(images, torch.Generator().manual_seed(3))
     source = torch.Generator().manual_seed(3)
     (draw,) = method.draw(60, source)
-    expected = method.setting.image_space.apply(repeated, draw.operations, draw.magnitudes, source)
+    expected = method.context.image_space.apply(repeated, draw.operations, draw.magnitudes, source)
     assert torch.equal(copies.images, expected)
     assert not torch.equal(copies.images[:20], copies.images[20:40])
     untouched = draw.operations == 0

@@ -21,7 +21,7 @@ from augbench.bench.planning.calibration import (
     read_measurements,
     repeated,
 )
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.cost import Cost
 from augbench.bench.training.environment import describe_device
@@ -80,7 +80,7 @@ def test_steps_are_repeated_for_some_seconds_and_at_least_twice(each: float, tim
 
 
 @pytest.mark.usefixtures("few_digits")
-def test_the_arithmetic(make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_arithmetic(make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock()
 
     def slow_step(self: Trainer, batch: torch.Tensor) -> None:
@@ -98,13 +98,13 @@ def test_the_arithmetic(make_spec: MakeSpec, placement: Placement, monkeypatch: 
     monkeypatch.setattr(calibration, "predict_with_draws", slowed(predict_with_draws, 0.0002))
     monkeypatch.setattr(calibration, "accuracies", lambda _, split, *others, **side: clock.passes(0.0003 * len(split)))
     spec = make_spec("scale", epochs=5)
-    data = load_dataset(spec.dataset, placement.data)
+    data = load_dataset(spec.dataset, settings.data)
     measured = measure(spec, data, CPU, clock)
     assert measured.seconds["training"] == pytest.approx(0.001 * 400 * 5)
     # one pass without draws, 2 repeats of at most 2 draws, 3 angles; 100 images
     assert measured.seconds["evaluation"] == pytest.approx(100 * (0.0001 + 2 * 2 * 0.0002 + 3 * 0.0003))
     assert (measured.steps, measured.whole_batch, measured.search_unknown) == (20, True, False)
-    assert (measured.kind, measured.device, measured.gpu) == (spec.kind, describe_device(CPU), False)
+    assert (measured.kind, measured.device, measured.gpu) == (spec.configuration, describe_device(CPU), False)
 
     tuned = spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"evaluated_on": "validation"})})
     measured = measure(tuned, data, CPU, clock)  # 80 of 400 images are held out and looked at after each epoch, too
@@ -114,7 +114,7 @@ def test_the_arithmetic(make_spec: MakeSpec, placement: Placement, monkeypatch: 
 
 @pytest.mark.usefixtures("few_digits")
 def test_a_batch_that_takes_seconds_is_not_measured_whole(
-    make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch
+    make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
     sizes: list[int] = []
@@ -125,7 +125,7 @@ def test_a_batch_that_takes_seconds_is_not_measured_whole(
 
     monkeypatch.setattr(Trainer, "train_step", slow_step)
     spec = make_spec("none", epochs=2)
-    measured = measure(spec, load_dataset(spec.dataset, placement.data), CPU, clock)
+    measured = measure(spec, load_dataset(spec.dataset, settings.data), CPU, clock)
     assert sizes == [2, 4, 8, 8, 8, 8, 8]
     assert clock.seconds < 20
     assert measured.seconds["training"] == pytest.approx(0.3 * 400 * 2)
@@ -134,7 +134,7 @@ def test_a_batch_that_takes_seconds_is_not_measured_whole(
 
 @pytest.mark.usefixtures("few_digits")
 def test_compilation_is_measured_apart(
-    make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch
+    make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
     monkeypatch.setattr(Trainer, "compile", lambda self: clock.passes(90))
@@ -142,17 +142,17 @@ def test_compilation_is_measured_apart(
     spec = make_spec("none", epochs=2)
     budget = spec.budget.model_copy(update={"acceleration": Acceleration(compiled=True)})
     spec = spec.model_copy(update={"budget": budget})
-    measured = measure(spec, load_dataset(spec.dataset, placement.data), CPU, clock)
+    measured = measure(spec, load_dataset(spec.dataset, settings.data), CPU, clock)
     assert measured.seconds["compilation"] == 90
     assert measured.seconds["training"] == pytest.approx(0.001 * 400 * 2)
 
 
 @pytest.mark.usefixtures("few_digits")
-def test_a_search_is_unknown(make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_is_unknown(make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "TIMED_STEPS", 2)
     monkeypatch.setattr(calibration, "LONG_STEP", 0.01)
     spec = make_spec("dada")
-    measured = measure(spec, load_dataset(spec.dataset, placement.data), CPU)
+    measured = measure(spec, load_dataset(spec.dataset, settings.data), CPU)
     assert measured.search_unknown
     assert set(measured.seconds) == {"training", "evaluation"}
 
@@ -204,16 +204,16 @@ def test_a_real_run_takes_about_as_long(
     method: str,
     make_spec: MakeSpec,
     make_folder: Callable[[RunSpec], RunFolder],
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # seconds of this process and not of the clock on the wall, so that it does not matter what else goes on
     monkeypatch.setattr(Cost, "_now", lambda self: time.process_time())
     spec = make_spec(method, epochs=2)
-    measured = measure(spec, load_dataset(spec.dataset, placement.data), CPU, time.process_time)
+    measured = measure(spec, load_dataset(spec.dataset, settings.data), CPU, time.process_time)
     folder = make_folder(spec)
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     result = folder.read_result()
     assert result is not None
     real = result["seconds"][describe_device(CPU)]

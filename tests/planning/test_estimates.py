@@ -204,7 +204,7 @@ def test_what_is_to_be_confirmed_is_the_cost_of_the_given_runs(suite: Suite, pro
     runs = make_plan(suite, tmp_path).to_do(retry_failed=False)
     cost = cost_to_confirm(runs, tmp_path, profile, "cpu here")
     assert (cost.known, cost.runs, cost.unknown) == (3.0, 3, 8)
-    kind = next(run.spec.kind for run in runs if run.spec.method.name == "scale")
+    kind = next(run.spec.configuration for run in runs if run.spec.method.name == "scale")
     add_measurement(tmp_path, measured(kind, "gpu"))
     assert cost_to_confirm(runs, tmp_path, profile, "cpu here").known == 3.0 + 4 * 4 * 2
 

@@ -58,7 +58,7 @@ def only_damage(finished: Finished, folder: RunFolder) -> str:
     plan = make_plan(finished.suite, finished.out)
     assert plan.counts() == {RunState.DONE: 5}
     assert folder.path not in [run.folder.path for run in plan.runs]
-    assert plan.in_words() == "5 runs: 5 done. Besides, 1 run left out."
+    assert plan.summary() == "5 runs: 5 done. Besides, 1 run left out."
     [problem] = plan.damaged
     return problem
 
@@ -79,7 +79,7 @@ def test_finished_runs_are_done_and_have_a_cost(finished: Finished) -> None:
     assert [run.seconds for run in finished.plan()] == [
         {"a device": {"training": float(seed)}} for seed in (0, 1, 2) for _ in range(2)
     ]
-    assert make_plan(finished.suite, finished.out).in_words() == "6 runs: 6 done."
+    assert make_plan(finished.suite, finished.out).summary() == "6 runs: 6 done."
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -113,14 +113,14 @@ def test_where_all_folders_are_damaged_no_run_is_planned(finished: Finished) -> 
     for _, folder in finished.folders():
         (folder.path / "spec.json").unlink()
     plan = make_plan(finished.suite, finished.out)
-    assert plan.in_words() == "0 runs. Besides, 6 runs left out."
+    assert plan.summary() == "0 runs. Besides, 6 runs left out."
     assert len(set(plan.damaged)) == 6
 
 
 @pytest.mark.parametrize("name", ["predictions.npz", "metrics.jsonl"])
-@pytest.mark.parametrize("share", [None, 0.5])
+@pytest.mark.parametrize("fraction", [None, 0.5])
 def test_what_is_missing_or_cut_short_beside_a_result_is_noticed(
-    share: float | None, name: str, finished: Finished
+    fraction: float | None, name: str, finished: Finished
 ) -> None:
     *_, (spec, folder) = finished.folders()
     write_json(folder.path / "result.json", {"identity": spec.identity, "epochs": 2})
@@ -128,11 +128,11 @@ def test_what_is_missing_or_cut_short_beside_a_result_is_noticed(
     folder.write_metrics([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}])
     assert {run.state for run in finished.plan()} == {RunState.DONE}
     path = folder.path / name
-    if share is None:
+    if fraction is None:
         path.unlink()
     else:
-        os.truncate(path, int(share * path.stat().st_size))
-    what = "is missing" if share is None else {"p": "is cut short", "m": "does not end with epoch 2"}[name[0]]
+        os.truncate(path, int(fraction * path.stat().st_size))
+    what = "is missing" if fraction is None else {"p": "is cut short", "m": "does not end with epoch 2"}[name[0]]
     assert f"{name} {what}" in only_damage(finished, folder)
 
 
@@ -225,7 +225,7 @@ def test_the_identity_is_that_of_all_that_was_written_at_once(seed: int, make_sp
     other = spec.with_seed(seed)
     assert other == spec.model_copy(update={"seed": seed}) == make_spec("scale", copies=2, epochs=3, seed=seed)
     assert other.identity == hashlib.sha256(written_at_once(other).encode()).hexdigest()
-    assert other.kind == spec.kind
+    assert other.configuration == spec.configuration
 
 
 def test_a_copy_does_not_keep_the_identity_of_what_it_was_copied_from(make_spec: MakeSpec) -> None:
@@ -236,8 +236,8 @@ def test_a_copy_does_not_keep_the_identity_of_what_it_was_copied_from(make_spec:
         "method": method_component("none", {}, "a test"),
     }
     for name, value in changes.items():
-        known = (spec.identity, spec.kind, spec.folder_name)
+        known = (spec.identity, spec.configuration, spec.folder_name)
         copy = spec.model_copy(update={name: value})
         assert copy.identity != known[0]
-        assert (copy.kind == known[1]) == (name == "seed")
+        assert (copy.configuration == known[1]) == (name == "seed")
         assert copy.identity == RunSpec.model_validate(copy.model_dump()).identity

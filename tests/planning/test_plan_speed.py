@@ -13,7 +13,7 @@ from augbench.bench.experiment.suite import Suite, parse_suite
 from augbench.bench.planning.estimates import groups_of
 from augbench.bench.planning.plan import Plan, make_plan
 from augbench.bench.planning.profile import Profile
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
@@ -63,7 +63,7 @@ def in_a_moment(suite: Suite, out: Path, effort: Effort) -> Plan:
 def test_ten_thousand_runs_are_planned_in_a_moment(
     make_spec: Callable[..., RunSpec],
     make_folder: Callable[[RunSpec], RunFolder],
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     effort: Effort,
     tmp_path: Path,
@@ -71,7 +71,7 @@ def test_ten_thousand_runs_are_planned_in_a_moment(
     suite = parse_suite(SUITE, "a test")
     assert in_a_moment(suite, tmp_path / "empty", effort).counts() == {RunState.PLANNED: 10_000}
     folder = make_folder(make_spec("scale", epochs=2))
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     result = read_json(folder.path / "result.json")
     out = tmp_path / "full"
     (out / "runs").mkdir(parents=True)

@@ -101,3 +101,19 @@ def test_a_share_of_a_core_is_for_ray(tmp_path: Path) -> None:
     for launcher in ("local", "slurm"):
         with pytest.raises(UserError, match=r"cpus = 0\.5: only the launcher ray gives out a share of a core"):
             parse_profile(f'launcher = "{launcher}"\n[resources]\ncpus = 0.5', "mine.toml")
+
+
+OLD = "[slurm]\nat_a_time = 3\nrestarts = 2\nwarning_seconds = 60\n"
+
+
+def test_keys_of_old_profiles_still_work_and_say_their_new_names() -> None:
+    slurm = parse_profile(OLD, "profile").slurm
+    assert (slurm.max_parallel, slurm.max_requeues, slurm.signal_delay_s) == (3, 2, 60)
+    assert [note.partition("[slurm] ")[2] for note in slurm.notes()] == [
+        "at_a_time is now called max_parallel.",
+        "restarts is now called max_requeues.",
+        "warning_seconds is now called signal_delay_s.",
+    ]
+    assert parse_profile(FULL, "profile").slurm.notes() == []
+    with pytest.raises(UserError, match="at_a_time is the old name of max_parallel, which is given too"):
+        parse_profile(OLD + "max_parallel = 4\n", "profile")

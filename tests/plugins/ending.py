@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
-from augbench.bench.contract.method import Copies, Hyperparameters, Method, repeat
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method, repeat
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
 from augbench.bench.networks.base import NetworkSource
 from augbench.bench.registry.registry import register
@@ -28,7 +28,7 @@ class Nothing(Method[Hyperparameters]):
 class Hanging(Nothing):
     """Waits for ever."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Wait."""
         FOR_EVER.wait()
         return super().augment(images, generator)
@@ -79,18 +79,18 @@ class Interleaved(Nothing):
         """Two."""
         return 2
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Repeat image by image."""
-        return Copies(to_unit_interval(images).repeat_interleave(2, 0))
+        return AugmentedBatch(to_unit_interval(images).repeat_interleave(2, 0))
 
 
 @register("reversed")
 class Reversed(Nothing):
     """Turns the batch round."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Begin with the last image."""
-        return Copies(to_unit_interval(repeat(images, self.copies)).flip(0))
+        return AugmentedBatch(to_unit_interval(repeat(images, self.copies)).flip(0))
 
 
 @register("no-number")

@@ -14,7 +14,7 @@ from augbench.bench.common.files import atomic_write, write_json
 from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import Component, RunSpec
 from augbench.bench.runs import run_folder
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
@@ -196,13 +196,13 @@ def write_run(tmp_path: Path) -> WriteRun:
 
 @pytest.fixture
 def finished(
-    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> Callable[..., RunFolder]:
     """Execute a short run of a method."""
 
     def finish(method: str, **hyperparameters: Any) -> RunFolder:
         folder = make_folder(make_spec(method, **hyperparameters))
-        assert execute(folder, placement, stop) is RunState.DONE
+        assert execute(folder, settings, stop) is RunState.DONE
         return folder
 
     return finish

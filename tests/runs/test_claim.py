@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.common.errors import CannotGoOnError, UserError
+from augbench.bench.common.errors import RetryableError, UserError
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs import claim
 from augbench.bench.runs.claim import BusyError, TakenOverError, claimed, heartbeat, is_alive, last_claim, unowned
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopCause, StopSignal
 from augbench.bench.training.worker import execute
@@ -182,7 +182,7 @@ def test_a_run_that_was_taken_over_leaves_everything_to_its_new_owner(
     moment: str,
     make_spec: Callable[..., RunSpec],
     make_folder: Callable[[RunSpec], RunFolder],
-    placement: Placement,
+    settings: ExecutionSettings,
 ) -> None:
     folder = make_folder(make_spec(epochs=2))
 
@@ -198,7 +198,7 @@ def test_a_run_that_was_taken_over_leaves_everything_to_its_new_owner(
             super().check()
 
     with pytest.raises(BusyError):
-        execute(folder, placement, TakesOver())
+        execute(folder, settings, TakesOver())
     assert folder.read_status()["phase"] == "of the new owner"
     assert not (folder.path / "result.json").exists()
     assert not folder.predictions.exists()
@@ -241,7 +241,7 @@ def test_what_was_done_is_done_though_the_claim_cannot_be_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def is_full(path: Path, content: object, **_: object) -> None:
-        raise CannotGoOnError("no space left")
+        raise RetryableError("no space left")
 
     with claimed(tmp_path):
         monkeypatch.setattr(claim, "write_json", is_full)
@@ -256,6 +256,6 @@ def test_a_folder_that_cannot_be_read_stops_its_owner_without_failing_the_run(
 
     with claimed(tmp_path) as ownership:
         monkeypatch.setattr(Path, "exists", is_stale)
-        with pytest.raises(CannotGoOnError, match="cannot be claimed: Stale file handle"):
+        with pytest.raises(RetryableError, match="cannot be claimed: Stale file handle"):
             ownership.verify()
         monkeypatch.undo()

@@ -18,7 +18,7 @@ from augbench.bench.data.prepared import NotPreparedError
 from augbench.bench.experiment.spec import Component, RunSpec
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import BusyError
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training import execution, worker
 from augbench.bench.training.stopping import StopSignal
@@ -35,7 +35,7 @@ MakeFolder = Callable[[RunSpec], RunFolder]
 def test_an_exception_is_recorded_with_its_traceback(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -44,7 +44,7 @@ def test_an_exception_is_recorded_with_its_traceback(
 
     monkeypatch.setattr(Method, "start_epoch", fail)
     folder = make_folder(make_spec())
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     status = folder.read_status()
     assert status["reason"] == "ZeroDivisionError: planted"
     assert "in fail" in status["traceback"]
@@ -54,7 +54,7 @@ def test_an_exception_is_recorded_with_its_traceback(
 def test_a_loss_that_is_not_finite_is_a_failure_with_its_epoch(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -70,7 +70,7 @@ def test_a_loss_that_is_not_finite_is_a_failure_with_its_epoch(
     monkeypatch.setattr(Method, "loss", diverge)
     monkeypatch.setattr(Method, "start_epoch", start_epoch)
     folder = make_folder(make_spec(epochs=3))
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     assert folder.read_status()["exception"] == "DivergedError"
     assert "epoch 3 of 3" in folder.read_status()["reason"]
     assert [row["epoch"] for row in folder.read_metrics()] == [1, 2]
@@ -81,23 +81,23 @@ def test_a_regulariser_that_is_no_number_is_a_failure(
     value: float,
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Method, "regulariser", lambda self: torch.tensor(value))  # has no gradient to show in weights
     folder = make_folder(make_spec())
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     assert folder.read_status()["exception"] == "DivergedError"
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint"])
 def test_a_damaged_checkpoint_is_a_failure_that_says_so(
-    content: bytes, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    content: bytes, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec())
     folder.checkpoint.write_bytes(content)
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     assert "damaged" in folder.read_status()["reason"]
     assert "--retry-failed" in folder.read_status()["reason"]
 
@@ -105,14 +105,14 @@ def test_a_damaged_checkpoint_is_a_failure_that_says_so(
 def test_a_truncated_checkpoint_is_a_failure_that_says_so(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
 ) -> None:
     folder = make_folder(make_spec())
-    execute(folder, placement, stop_after(2))
+    execute(folder, settings, stop_after(2))
     folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-100])
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     assert "damaged" in folder.read_status()["reason"]
 
 
@@ -139,17 +139,17 @@ def test_no_bit_of_stored_weights_can_change_unnoticed(name: str, tmp_path: Path
 def test_a_checkpoint_survives_damage_of_what_lies_beside_it(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
     outcome: Callable[[RunFolder], dict[str, Any]],
 ) -> None:
     whole, parts = make_folder(make_spec()), make_folder(make_spec())
-    execute(whole, placement, stop)
-    execute(parts, placement, stop_after(3))
+    execute(whole, settings, stop)
+    execute(parts, settings, stop_after(3))
     for name in ("environment.json", "status.json", "metrics.jsonl", "log.txt"):
         (parts.path / name).write_bytes(b"garbage\xff")
-    assert execute(parts, placement, stop) is RunState.DONE
+    assert execute(parts, settings, stop) is RunState.DONE
     assert "attempt 2 goes on from step 2" in parts.log.read_text(errors="replace")
     assert (parts.path / "environment-damaged.json").read_bytes() == b"garbage\xff"
     assert outcome(parts) == outcome(whole)
@@ -158,13 +158,13 @@ def test_a_checkpoint_survives_damage_of_what_lies_beside_it(
 def test_a_state_that_cannot_be_read_again_fails_at_once(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Method, "state_dict", lambda self: {"best": np.float64(0.25)})
     folder = make_folder(make_spec())
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     assert "`state_dict` of the method 'none'" in folder.read_status()["reason"]
 
 
@@ -181,13 +181,13 @@ def test_what_is_learned_and_is_no_number_is_named(
     number: Any,
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Method, "learned", lambda self: {"strength": number})
     folder = make_folder(make_spec())
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     assert folder.read_status()["reason"].startswith("`learned` of the method 'none' says ")
     assert f"for 'strength', a {type(number).__name__}" in folder.read_status()["reason"]
 
@@ -195,32 +195,32 @@ def test_what_is_learned_and_is_no_number_is_named(
 def test_a_device_that_is_not_there_is_the_fault_of_the_machine(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "NoDevFiles")
     folder = make_folder(make_spec())
-    assert execute(folder, replace(placement, device="cuda:99"), stop) is RunState.KILLED
+    assert execute(folder, replace(settings, device="cuda:99"), stop) is RunState.KILLED
     status = folder.read_status()
     assert status["cause"] == Cause.UNFIT_MACHINE
     assert status["reason"].startswith(f"On {socket.gethostname()}: There is no device 'cuda:99' here (CUDA_VISIBLE")
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
 
 
 def test_a_checkpoint_that_lacks_something_is_a_failure_that_says_so(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
 ) -> None:
     folder = make_folder(make_spec())
-    execute(folder, placement, stop_after(2))
+    execute(folder, settings, stop_after(2))
     state = read_torch(folder.checkpoint)
     del state["device_type"]
     write_torch(folder.checkpoint, state)
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     reason = folder.read_status()["reason"]
     assert "cannot go on from its checkpoint" in reason and "KeyError: 'device_type'" in reason
     assert "--retry-failed" in reason
@@ -229,28 +229,28 @@ def test_a_checkpoint_that_lacks_something_is_a_failure_that_says_so(
 def test_the_checkpoint_of_another_run_is_refused(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
 ) -> None:
     mine, other = make_folder(make_spec(seed=0)), make_folder(make_spec(seed=1))
-    execute(other, placement, stop_after(2))
+    execute(other, settings, stop_after(2))
     mine.checkpoint.write_bytes(other.checkpoint.read_bytes())
-    assert execute(mine, placement, stop) is RunState.FAILED
+    assert execute(mine, settings, stop) is RunState.FAILED
     assert "another run" in mine.read_status()["reason"]
 
 
 def test_a_run_that_another_launcher_saw_fail_is_left_alone(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec())
     folder.write_status(RunState.FAILED, reason="planted")
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     assert folder.read_status()["reason"] == "planted"
     with folder.claim(), pytest.raises(BusyError):
         folder.set_failure_aside()
     folder.set_failure_aside()
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     folder.set_failure_aside()
     assert folder.state() is RunState.DONE, "a run that is done has nothing to forget"
 
@@ -258,24 +258,24 @@ def test_a_run_that_another_launcher_saw_fail_is_left_alone(
 def test_a_run_cannot_go_on_on_another_type_of_device(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
 ) -> None:
     folder = make_folder(make_spec())
-    execute(folder, placement, stop_after(2))
+    execute(folder, settings, stop_after(2))
     checkpoint = torch.load(folder.checkpoint, weights_only=True)
     torch.save(checkpoint | {"device_type": "cuda"}, folder.checkpoint)
-    assert execute(folder, placement, stop) is RunState.KILLED
+    assert execute(folder, settings, stop) is RunState.KILLED
     assert "begun on cuda and cannot go on on cpu" in folder.read_status()["reason"]
     torch.save(checkpoint, folder.checkpoint)
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
 
 
 def test_weights_that_are_not_finite_after_the_last_step_are_a_failure_that_says_so(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -288,14 +288,14 @@ def test_weights_that_are_not_finite_after_the_last_step_are_a_failure_that_says
 
     monkeypatch.setattr(Trainer, "_close_epoch", spoil)
     folder = make_folder(make_spec())
-    assert execute(folder, placement, stop) is RunState.FAILED
+    assert execute(folder, settings, stop) is RunState.FAILED
     assert folder.read_status()["exception"] == "DivergedError"
 
 
 def test_a_full_disk_leaves_a_run_that_can_go_on(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -311,16 +311,16 @@ def test_a_full_disk_leaves_a_run_that_can_go_on(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", full)
-    assert execute(folder, placement, stop) is RunState.KILLED
+    assert execute(folder, settings, stop) is RunState.KILLED
     assert "No space left on device" in folder.read_status()["reason"]
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     assert "goes on from step 7" in folder.log.read_text()
 
 
 def test_a_run_goes_on_when_its_data_are_there_again(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
     monkeypatch: pytest.MonkeyPatch,
@@ -329,10 +329,10 @@ def test_a_run_goes_on_when_its_data_are_there_again(
         raise NotPreparedError([Mnist()], root)
 
     folder = make_folder(make_spec())
-    execute(folder, placement, stop_after(3))
+    execute(folder, settings, stop_after(3))
     with monkeypatch.context() as patch:
         patch.setattr(worker, "load_dataset", gone)
-        assert execute(folder, placement, stop) is RunState.KILLED
+        assert execute(folder, settings, stop) is RunState.KILLED
     assert "augbench data prepare mnist" in folder.read_status()["reason"]
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     assert "attempt 3 goes on from step " in folder.log.read_text()

@@ -13,7 +13,7 @@ import pytest
 
 from augbench.bench.common.files import write_json
 from augbench.bench.runs import overview, run_states
-from augbench.bench.runs.overview import Row, Survey, progress_of
+from augbench.bench.runs.overview import Row, RunMonitor, progress_of
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.slurm_queue import Job, Jobs
 
@@ -28,7 +28,7 @@ def only_progress(folder: RunFolder, **status: Any) -> overview.Progress:
     """Give a run that is being executed another status, and see how far it is."""
     status["time"] = status.pop("reported")
     write_json(folder.path / "status.json", {"state": "running", "owner": {}, **status})
-    (run,) = Survey(folder.path.parent.parent).look().runs
+    (run,) = RunMonitor(folder.path.parent.parent).snapshot().runs
     return progress_of(run, NOW)
 
 
@@ -39,7 +39,7 @@ def test_every_state_is_counted_by_method_and_data_set(plant: Any) -> None:
     plant.planned()
     plant.killed()
     plant.ended(RunState.FAILED)
-    seen = Survey(plant.out).look()
+    seen = RunMonitor(plant.out).snapshot()
     assert seen.counts() == {
         RunState.DONE: 2,
         RunState.RUNNING: 1,
@@ -58,7 +58,7 @@ def test_settings_make_rows_of_their_own_unless_those_are_too_many(plant: Any, m
     for copies in (2, 3):
         spec = make_spec("scale", copies=copies)
         RunFolder(plant.out / "runs" / spec.folder_name).write_spec(spec)
-    seen = Survey(plant.out).look()
+    seen = RunMonitor(plant.out).snapshot()
     assert [row.method for row in seen.rows(2)] == ["scale (copies=2)", "scale (copies=3)"]
     assert [(row.method, row.states) for row in seen.rows(1)] == [("scale", {RunState.PLANNED: 2})]
 
@@ -67,7 +67,7 @@ def test_damaged_folders_are_said_and_the_others_counted(plant: Any) -> None:
     plant.done()
     (plant.done().path / "result.json").write_text("{")
     (plant.planned().path / "spec.json").write_text("{}")
-    seen = Survey(plant.out).look()
+    seen = RunMonitor(plant.out).snapshot()
     assert seen.counts() == {RunState.DONE: 1}
     assert len(seen.damaged) == 2
 
@@ -77,13 +77,13 @@ def test_a_second_look_reads_what_is_done_no_more_and_sees_what_has_changed(
 ) -> None:
     plant.done()
     going = plant.running()
-    survey = Survey(plant.out)
-    assert survey.look().counts() == {RunState.DONE: 1, RunState.RUNNING: 1}
+    monitor = RunMonitor(plant.out)
+    assert monitor.snapshot().counts() == {RunState.DONE: 1, RunState.RUNNING: 1}
     going.write_status(RunState.FAILED)
     read: list[str] = []
     monkeypatch.setattr(overview, "read_content", lambda *_: pytest.fail("a specification was read again"))
     monkeypatch.setattr(overview, "read_result", lambda folder, _: read.append(folder.path.name))
-    assert survey.look().counts() == {RunState.DONE: 1, RunState.FAILED: 1}
+    assert monitor.snapshot().counts() == {RunState.DONE: 1, RunState.FAILED: 1}
     assert read == [going.path.name]
 
 
@@ -93,12 +93,12 @@ def test_a_run_that_goes_on_is_read_when_its_folder_has_changed_or_it_is_silent(
     going = plant.running()
     read: list[str] = []
     monkeypatch.setattr(overview, "read_result", lambda folder, _: read.append(folder.path.name))
-    survey = Survey(plant.out)
+    monitor = RunMonitor(plant.out)
 
     def look(changed_before: float) -> int:
         then = clock - changed_before
         os.utime(going.path, (then, then))
-        survey.look()
+        monitor.snapshot()
         return len(read)
 
     clock = time.time()
@@ -118,13 +118,13 @@ def test_slurm_is_asked_every_ten_seconds_at_most(plant: Any, monkeypatch: pytes
 
     monkeypatch.setattr(run_states, "ask_slurm", ask)
     monkeypatch.setattr(overview.time, "monotonic", lambda: clock[0])
-    survey = Survey(plant.out)
+    monitor = RunMonitor(plant.out)
     for _ in range(5):
-        seen = survey.look()
+        seen = monitor.snapshot()
         clock[0] += 2.0
     assert asked == [1]
     assert seen.reasons(RunState.SUBMITTED) == [("Slurm: pending (Priority).", 1)]
-    survey.look()
+    monitor.snapshot()
     assert asked == [2]
 
 
@@ -155,11 +155,11 @@ def test_no_time_is_given_where_none_can_be_told(status: dict[str, Any], plant: 
 
 def test_runs_that_have_just_been_made_may_still_begin(plant: Any) -> None:
     plant.done()
-    assert not Survey(plant.out).look().goes_on()
+    assert not RunMonitor(plant.out).snapshot().goes_on()
     waiting = plant.planned()
-    assert Survey(plant.out).look().goes_on()
+    assert RunMonitor(plant.out).snapshot().goes_on()
     os.utime(waiting.path, (0, 0))
-    assert not Survey(plant.out).look().goes_on()
+    assert not RunMonitor(plant.out).snapshot().goes_on()
 
 
 @pytest.mark.slow
@@ -179,7 +179,7 @@ def test_ten_thousand_runs_are_seen_within_seconds(
             np.savez(path / "predictions.npz")
         elif seed % 3:
             (path / "status.json").write_text('{"state": "failed", "reason": "planted"}')
-    seen, taken = effort(lambda: Survey(plant.out).look())
+    seen, taken = effort(lambda: RunMonitor(plant.out).snapshot())
     counts = seen.counts()
     assert counts == {RunState.DONE: 5000, RunState.FAILED: 3333, RunState.PLANNED: 1667}
     assert taken < 12, "much slower than it was, which is 3 times the fixed work"

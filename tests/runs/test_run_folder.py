@@ -13,8 +13,8 @@ from augbench.bench.common.files import read_json, write_json
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import Comparison, DatasetEntry, MethodEntry, Suite
 from augbench.bench.planning.plan import make_plan
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.output_folder import mark_output_folder, run_folders
-from augbench.bench.runs.placement import Placement
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
@@ -87,18 +87,18 @@ def test_a_damaged_result_is_explained_and_can_be_made_again(
     content: bytes | None,
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
 ) -> None:
     folder = make_folder(make_spec())
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     path = folder.path / file
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(DamagedError, match=r"Move the folder away or delete it"):
         folder.state()
     shutil.rmtree(folder.path)
     folder.write_spec(make_spec())
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     assert folder.read_result() is not None
 
 

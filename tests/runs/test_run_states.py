@@ -6,14 +6,14 @@ from scripted_slurm import Cluster, begin
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import claimed
 from augbench.bench.runs.run_folder import RunState
-from augbench.bench.runs.run_states import Observed, RunStates
+from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.runs.slurm_client import SlurmError
 from augbench.bench.runs.slurm_queue import Job
 from augbench.bench.runs.submissions import read_submissions
 
 
 def test_without_submissions_slurm_is_not_asked(cluster: Cluster) -> None:
-    assert cluster.observed() == Observed(RunState.PLANNED)
+    assert cluster.observed() == RunStatus(RunState.PLANNED)
     cluster.folders[0].write_status(RunState.FAILED, cause=Cause.OUT_OF_MEMORY, reason="no memory")
     known = cluster.observed()
     assert (known.state, known.cause, known.reason) == (RunState.FAILED, Cause.OUT_OF_MEMORY, "no memory")

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
-from augbench.bench.contract.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method, Policy, RunContext, repeat
 from augbench.bench.registry.registry import register
 
 
@@ -33,9 +33,9 @@ class Sound(Method[Any]):
     paper = "unpublished"
     hyperparameters_type = SoundHyperparameters
 
-    def __init__(self, hyperparameters: Any, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.raw = torch.zeros((), device=setting.device, requires_grad=True)
+    def __init__(self, hyperparameters: Any, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.raw = torch.zeros((), device=context.device, requires_grad=True)
         self.learnable = {"raw": self.raw}
         self.optimizers = {"raw": torch.optim.Adam([self.raw], lr=getattr(hyperparameters, "learning_rate", 0.05))}
 
@@ -49,15 +49,15 @@ class Sound(Method[Any]):
         noise = torch.rand(len(images), 1, 1, 1, device=images.device, generator=generator)
         return to_unit_interval(images) * (1 - self.strength * noise)
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Darken every copy."""
-        return Copies(self.transform(repeat(images, self.copies), generator))
+        return AugmentedBatch(self.transform(repeat(images, self.copies), generator))
 
     def regulariser(self) -> Tensor:
         """Reward the strength."""
         return -0.1 * self.strength
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Step."""
         self.optimizers["raw"].step()
         self.optimizers["raw"].zero_grad()
@@ -134,9 +134,9 @@ class WrongShape(Sound):
 class OneCopy(Sound):
     """Makes one copy whatever it announces."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Forget the copies."""
-        return Copies(self.transform(images, generator))
+        return AugmentedBatch(self.transform(images, generator))
 
 
 @register("grey-only")
@@ -152,35 +152,35 @@ class GreyOnly(Sound):
 class Bytes(Sound):
     """Makes uint8."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Go back to uint8."""
-        return Copies((super().augment(images, generator).images * 255).to(torch.uint8))
+        return AugmentedBatch((super().augment(images, generator).images * 255).to(torch.uint8))
 
 
 @register("out-of-range")
 class OutOfRange(Sound):
     """Standardises images."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Go beyond [0, 1]."""
-        return Copies(3 * super().augment(images, generator).images - 1)
+        return AugmentedBatch(3 * super().augment(images, generator).images - 1)
 
 
 @register("one-image")
 class OneImage(Sound):
     """Makes numbers that are not finite of a batch of one image."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Divide by 0 images."""
         made = super().augment(images, generator).images
-        return Copies(made + torch.zeros(1) / (len(images) - 1))
+        return AugmentedBatch(made + torch.zeros(1) / (len(images) - 1))
 
 
 @register("in-place")
 class InPlace(Sound):
     """Changes the batch that it is given."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Blacken a corner for good."""
         images[:, :, :2, :2] = 0
         return super().augment(images, generator)
@@ -199,9 +199,9 @@ class GlobalTorch(Sound):
 class GlobalNumpy(Sound):
     """Draws from NumPy's global generator."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Darken all at random."""
-        return Copies(super().augment(images, generator).images * float(np.random.rand()))
+        return AugmentedBatch(super().augment(images, generator).images * float(np.random.rand()))
 
 
 @register("global-python")
@@ -217,7 +217,7 @@ class GlobalPython(Sound):
 class Unseeded(Sound):
     """Has a generator of its own, seeded by the clock."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Ignore the generator."""
         own = torch.Generator()
         own.seed()
@@ -228,7 +228,7 @@ class Unseeded(Sound):
 class EndsTheProcess(Sound):
     """Calls sys.exit."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Leave."""
         sys.exit(3)
 
@@ -258,9 +258,9 @@ class LossWithoutGradient(Sound):
 class Raises(Sound):
     """Divides by 0 after the backward pass."""
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Fail."""
-        self.setting.epochs / 0
+        self.context.epochs / 0
 
 
 @register("detached")
@@ -277,7 +277,7 @@ class Detached(Sound):
 class Frozen(Sound):
     """Gets gradients and never steps."""
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Forget the gradient."""
         self.raw.grad = None
 
@@ -286,8 +286,8 @@ class Frozen(Sound):
 class NotALeaf(Sound):
     """Declares what is computed from something else as learnable."""
 
-    def __init__(self, hyperparameters: Any, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
+    def __init__(self, hyperparameters: Any, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
         self.learnable = {"raw": self.raw + 0}
 
 
@@ -331,7 +331,7 @@ class ProbabilityAboveOne(Sound):
 class Diverges(Sound):
     """Leaves what it learns without a value, and does not say so."""
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Divide by 0."""
         super().after_backward(losses, copies)
         self.learnable["other"] = torch.zeros(1) / 0

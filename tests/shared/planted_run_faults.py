@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
-from augbench.bench.contract.method import Copies, Policy
+from augbench.bench.contract.method import AugmentedBatch, Policy
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.registry.plugins import load_plugin
 from augbench.bench.registry.registry import register
@@ -26,14 +26,14 @@ class HiddenState(Sound):
 
     average = 0.0
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Average."""
         super().after_backward(losses, copies)
         self.average = 0.9 * self.average + 0.1 * losses.mean().item()
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Darken."""
-        return Copies(super().augment(images, generator).images / (1 + self.average))
+        return AugmentedBatch(super().augment(images, generator).images / (1 + self.average))
 
 
 @register("counts-steps")
@@ -42,7 +42,7 @@ class CountsSteps(Sound):
 
     steps = 0
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Lower the rate."""
         self.steps += 1
         self.optimizers["raw"].param_groups[0]["lr"] = 0.05 / self.steps
@@ -53,15 +53,15 @@ class CountsSteps(Sound):
 class ForgetsSchedule(Sound):
     """Draws for a test by what start_epoch has set, which a resumed run does not call after the last epoch."""
 
-    share = 0.0
+    fraction = 0.0
 
     def start_epoch(self, epoch: int) -> None:
         """Anneal."""
-        self.share = 1 / (1 + epoch)
+        self.fraction = 1 / (1 + epoch)
 
     def test_policy(self) -> Policy | None:
         """Draw by the share."""
-        return lambda images, generator: self.transform(images, generator) * self.share
+        return lambda images, generator: self.transform(images, generator) * self.fraction
 
 
 @register("saves-an-object")
@@ -70,7 +70,7 @@ class SavesAnObject(Sound):
 
     def state_dict(self) -> dict[str, Any]:
         """Add an object."""
-        return super().state_dict() | {"setting": self.setting}
+        return super().state_dict() | {"setting": self.context}
 
 
 # Search

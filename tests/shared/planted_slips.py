@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from augbench.bench.augmentation.affine_space import Draw
-from augbench.bench.contract.method import Copies, Hyperparameters, Method, Setting, SharedSpaceMethod
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method, RunContext, SharedSpaceMethod
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.registry.plugins import load_plugin
 from augbench.bench.registry.registry import register
@@ -72,7 +72,7 @@ class DrawWithoutBase(Method[Hyperparameters]):
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Never called."""
-        space = self.setting.space
+        space = self.context.space
         return space.sample(count, torch.ones(len(space.blocks)), space.maxima(generator.device), generator)
 
 
@@ -86,7 +86,7 @@ class NoBaseStart(Method[Any]):
     title = "forgetful"
     paper = "unpublished"
 
-    def __init__(self, hyperparameters: Any, setting: Setting) -> None:
+    def __init__(self, hyperparameters: Any, context: RunContext) -> None:
         self.factor = 0.5
 
 
@@ -97,8 +97,8 @@ class NoBaseStartUsed(Method[Any]):
     title = "forgetful"
     paper = "unpublished"
 
-    def __init__(self, hyperparameters: Any, setting: Setting) -> None:
-        self.factor = torch.zeros((), device=self.setting.device)
+    def __init__(self, hyperparameters: Any, context: RunContext) -> None:
+        self.factor = torch.zeros((), device=self.context.device)
 
 
 @register("no-draw")
@@ -122,8 +122,8 @@ class NoHyperparametersType(Method[OwnHyperparameters]):
     title = "forgetful"
     paper = "unpublished"
 
-    def __init__(self, hyperparameters: OwnHyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
+    def __init__(self, hyperparameters: OwnHyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
         self.rate = hyperparameters.rate
 
 
@@ -134,8 +134,8 @@ class NoHyperparametersTypeSaid(Method[Any]):
     title = "forgetful"
     paper = "unpublished"
 
-    def __init__(self, hyperparameters: Any, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
+    def __init__(self, hyperparameters: Any, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
         self.rate = hyperparameters.rate
 
 
@@ -152,7 +152,7 @@ class EmptyState(Sound):
 class NoZeroGrad(Sound):
     """Never clears its gradient."""
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Step."""
         self.optimizers["raw"].step()
 
@@ -200,8 +200,8 @@ class LearnedList(Sound):
 class LearnableList(Sound):
     """Lists what it learns without names."""
 
-    def __init__(self, hyperparameters: Any, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
+    def __init__(self, hyperparameters: Any, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
         self.learnable: Any = [self.raw]
 
 
@@ -209,8 +209,8 @@ class LearnableList(Sound):
 class LearnableNumber(Sound):
     """Learns a number that is no tensor."""
 
-    def __init__(self, hyperparameters: Any, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
+    def __init__(self, hyperparameters: Any, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
         self.learnable: Any = {"raw": 0.5}
 
 
@@ -218,8 +218,8 @@ class LearnableNumber(Sound):
 class BareOptimizer(Sound):
     """Has an optimiser without a name."""
 
-    def __init__(self, hyperparameters: Any, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
+    def __init__(self, hyperparameters: Any, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
         self.optimizers: Any = torch.optim.Adam([self.raw])
 
 
@@ -256,19 +256,19 @@ class Given(SharedSpaceMethod[Hyperparameters]):
     searches = True
     quick_hyperparameters: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, hyperparameters: Hyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.share = torch.full((), 0.5, device=setting.device)
-        self.learnable = {"share": self.share}
+    def __init__(self, hyperparameters: Hyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.fraction = torch.full((), 0.5, device=context.device)
+        self.learnable = {"share": self.fraction}
 
     def search(self, problem: SearchProblem) -> None:
         """Nothing to look for."""
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:
         """Draw from half of every range."""
-        space = self.setting.space
+        space = self.context.space
         probabilities = torch.full((len(space.blocks),), 0.5, device=generator.device)
-        return space.sample(count, probabilities, self.share * space.maxima(generator.device), generator)
+        return space.sample(count, probabilities, self.fraction * space.maxima(generator.device), generator)
 
 
 @register("forgetful-search")
@@ -286,16 +286,16 @@ class ForgetfulSearch(Given):
 class ForgetfulStep(Given):
     """Computes a step from the losses and does not take it."""
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Forget."""
-        (self.share - 0.1 * losses.mean()).clamp(0, 1)
+        (self.fraction - 0.1 * losses.mean()).clamp(0, 1)
 
 
 @register("spoken")
 class Spoken(Sound):
     """Prints in every step, and has a public function whose name is a little like a hook's."""
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Print."""
         print("augmenting")  # noqa: T201 - this is what is looked for
         return super().augment(images, generator)

@@ -7,7 +7,7 @@ import pytest
 
 from augbench.bench.runs.claim import LAUNCHER_VARIABLE, claimed
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.runs.run_states import Observed, RunStates
+from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.runs.slurm_client import SlurmError
 from augbench.bench.runs.slurm_queue import Job, Jobs
 from augbench.bench.runs.submissions import Submission, new_submission
@@ -60,7 +60,7 @@ class Cluster:
             raise said
         return said
 
-    def observed(self, index: int = 0) -> Observed:
+    def observed(self, index: int = 0) -> RunStatus:
         """What is known of a run."""
         return RunStates(self.out).of(self.folders[index])
 

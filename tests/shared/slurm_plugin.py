@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from augbench.bench.contract.method import Copies, Hyperparameters, Method
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
 from augbench.bench.registry.registry import register
 
@@ -25,11 +25,11 @@ class Paced(Method[Hyperparameters]):
 
     title = "no augmentation, with pauses"
 
-    def augment(self, images: torch.Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: torch.Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Make a pause first."""
         pause()
         noise = torch.rand(len(images), 1, 1, 1, generator=generator)  # a stream that a resumed run has to continue
-        return Copies(super().augment(images, generator).images * (0.5 + noise))
+        return AugmentedBatch(super().augment(images, generator).images * (0.5 + noise))
 
 
 @register("paced-too")
@@ -45,7 +45,7 @@ class Raising(Method[Hyperparameters]):
 
     title = "fails at its first step"
 
-    def augment(self, images: torch.Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: torch.Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Fail."""
         raise RuntimeError("this method is meant to fail")
 

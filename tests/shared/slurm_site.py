@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from augbench.bench.experiment.suite import load_suite
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.runs.run_states import Observed, RunStates
+from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.runs.submissions import Submission, read_submissions
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
@@ -118,7 +118,7 @@ class Site:
         """Records of what was submitted, oldest first."""
         return read_submissions(self.out)
 
-    def observe(self) -> list[Observed]:
+    def observe(self) -> list[RunStatus]:
         """What is known of each run."""
         states = RunStates(self.out)
         return [states.of(run) for run in self.runs]
@@ -164,7 +164,7 @@ class Site:
         self.open_gate()
         other = RunFolder(self.root / "local" / run.path.name)
         other.write_spec(run.read_spec())
-        execute(other, Placement("cpu", 1, 1, self.root), StopSignal(os.getppid()))
+        execute(other, ExecutionSettings("cpu", 1, 1, self.root), StopSignal(os.getppid()))
         return other
 
 

@@ -13,15 +13,15 @@ from torch import Tensor, nn
 
 from augbench.bench.augmentation import fused_resampling
 from augbench.bench.augmentation.network_input import NetworkInput
-from augbench.bench.common.errors import CannotGoOnError, UserError
-from augbench.bench.contract.method import Copies, Hyperparameters, Method
+from augbench.bench.common.errors import RetryableError, UserError
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import parse_suite
 from augbench.bench.registry.registry import Entry
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.evaluation import predict
 from augbench.bench.training.forward_pass import ForwardPass
@@ -62,9 +62,9 @@ def accelerated(spec: RunSpec, **options: Any) -> RunSpec:
 
 
 @pytest.fixture
-def digits(few_digits: None, make_spec: MakeSpec, placement: Placement) -> ImageData:
+def digits(few_digits: None, make_spec: MakeSpec, settings: ExecutionSettings) -> ImageData:
     """Load a few digits."""
-    return load_dataset(make_spec().dataset, placement.data)
+    return load_dataset(make_spec().dataset, settings.data)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_bfloat16_is_for_the_passes_in_training_alone(make_spec: MakeSpec, digit
     spec = accelerated(make_spec("scale"), precision="bfloat16")
     trainer, plain = after_steps(spec, digits, 1), after_steps(make_spec("scale"), digits, 1)
     images = digits.train.images[:32] / 255
-    exact, logits = plain.network(images), trainer.forward_pass(Copies(images))
+    exact, logits = plain.network(images), trainer.forward_pass(AugmentedBatch(images))
     assert logits.dtype == torch.float32
     assert not torch.equal(logits, trainer.network(images)), "it is used"
     assert trainer.sums.loss.item() == pytest.approx(plain.sums.loss.item(), rel=2**-7)  # 8 bits of a bfloat16
@@ -209,8 +209,8 @@ def test_kernels_of_the_resampling_are_compiled_on_the_same_clock(
     monkeypatch.setattr(fused_resampling, "compile_kernels", lambda *arguments: asked.append(arguments))
     trainer = new_trainer(make_spec(method), digits, CPU)
     trainer.compile()
-    setting = trainer.method.setting
-    assert asked == [(trainer.data.train.images, setting.space.padding, setting.network_input)] * expected
+    context = trainer.method.context
+    assert asked == [(trainer.data.train.images, context.space.padding, context.network_input)] * expected
     assert trainer.compiles == expected
     assert [seconds["compilation"] > 0 for seconds in trainer.cost.seconds.values()] == [True] * expected
 
@@ -230,24 +230,24 @@ def test_nothing_is_compiled_again_where_transforms_are_not_learned_any_more(
 def test_a_gradient_that_was_not_prepared_for_is_not_lost() -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
     forward_pass, images = ForwardPass(network, Acceleration(compiled=True), CPU), torch.rand(6, 1, 2, 2)
-    forward_pass.prepare(Copies(images))
+    forward_pass.prepare(AugmentedBatch(images))
     forward_pass._prepared = {key: (_without_gradient, learned) for key, (_, learned) in forward_pass._prepared.items()}
-    assert torch.equal(forward_pass(Copies(images)), torch.zeros(6, 3))
-    torch.testing.assert_close(forward_pass(Copies(images.requires_grad_())), network(images))
+    assert torch.equal(forward_pass(AugmentedBatch(images)), torch.zeros(6, 3))
+    torch.testing.assert_close(forward_pass(AugmentedBatch(images.requires_grad_())), network(images))
 
 
 def test_a_batch_of_one_image_that_cannot_be_normalised_is_explained() -> None:
     network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(1), nn.Flatten(), nn.Linear(1, 3)).train()
     forward_pass = ForwardPass(network, Acceleration(), CPU)
-    assert forward_pass(Copies(torch.rand(2, 1, 4, 4))).shape == (2, 3)
+    assert forward_pass(AugmentedBatch(torch.rand(2, 1, 4, 4))).shape == (2, 3)
     with pytest.raises(UserError, match=r"single image .*more than 1 value per channel.* Choose a batch_size"):
-        forward_pass(Copies(torch.rand(1, 1, 4, 4)))
+        forward_pass(AugmentedBatch(torch.rand(1, 1, 4, 4)))
 
 
 def test_other_errors_of_a_network_stay_as_they_are() -> None:
     network = nn.Sequential(nn.Flatten(), nn.BatchNorm2d(1))  # which takes images alone
     with pytest.raises(ValueError, match="expected 4D input"):
-        ForwardPass(network, Acceleration(), CPU)(Copies(torch.rand(2, 1, 4, 4)))
+        ForwardPass(network, Acceleration(), CPU)(AugmentedBatch(torch.rand(2, 1, 4, 4)))
 
 
 def _without_gradient(images: Tensor) -> Tensor:
@@ -269,15 +269,15 @@ def test_a_compiled_step_is_the_same_step(make_spec: MakeSpec, digits: ImageData
 def test_a_compiled_run_can_be_interrupted_and_is_counted_apart(
     make_spec: MakeSpec,
     make_folder: Callable[[RunSpec], RunFolder],
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
 ) -> None:
     spec = accelerated(make_spec("scale"), compiled=True)
     whole, parts = make_folder(spec), make_folder(spec)
-    assert execute(whole, placement, stop) is RunState.DONE, whole.read_status()
-    assert execute(parts, placement, stop_after(4)) is RunState.CANCELLED
-    assert execute(parts, placement, stop) is RunState.DONE
+    assert execute(whole, settings, stop) is RunState.DONE, whole.read_status()
+    assert execute(parts, settings, stop_after(4)) is RunState.CANCELLED
+    assert execute(parts, settings, stop) is RunState.DONE
     one, other = (folder.read_result() or {} for folder in (whole, parts))
     assert one["metrics"] == other["metrics"]
     assert one["learned"] == other["learned"]
@@ -293,7 +293,7 @@ def test_what_torch_compiles_equals_what_it_does_by_itself(make_spec: MakeSpec, 
 
 def test_cuda_graphs_without_a_gpu_are_explained(make_spec: MakeSpec, digits: ImageData) -> None:
     trainer = new_trainer(accelerated(make_spec(), cuda_graphs=True), digits, CPU)  # as a finished run is loaded
-    with pytest.raises(CannotGoOnError, match=r"need a GPU, .* placed on cpu\. Give .* --device cuda, or take"):
+    with pytest.raises(RetryableError, match=r"need a GPU, .* placed on cpu\. Give .* --device cuda, or take"):
         trainer.compile()
 
 
@@ -302,7 +302,7 @@ def test_a_blank_where_the_compiler_works_is_explained(
 ) -> None:
     trainer = new_trainer(accelerated(make_spec(), compiled=True), digits, CPU)
     monkeypatch.setattr(tempfile, "tempdir", "/tmp/a b")  # noqa: S108 - nothing is written there
-    with pytest.raises(CannotGoOnError, match=r"compiler fails in '/tmp/a b', .* TMPDIR"):
+    with pytest.raises(RetryableError, match=r"compiler fails in '/tmp/a b', .* TMPDIR"):
         trainer.compile()
 
 
@@ -324,11 +324,11 @@ def test_whole_batches_alone_go_through_a_cuda_graph(monkeypatch: pytest.MonkeyP
     forward_pass = ForwardPass(network, Acceleration(cuda_graphs=True), CPU)
     forward_pass.device = SimpleNamespace(type="cuda")  # type: ignore[assignment]
     images = torch.rand(6, 1, 2, 2, requires_grad=True)
-    forward_pass.prepare(Copies(images * 1))
+    forward_pass.prepare(AugmentedBatch(images * 1))
     assert images.grad is None
     sizes.clear()
     for count in (6, 2):
-        torch.testing.assert_close(forward_pass(Copies(images[:count])), network(images[:count]))
+        torch.testing.assert_close(forward_pass(AugmentedBatch(images[:count])), network(images[:count]))
     assert sizes == [6]
 
 
@@ -336,7 +336,7 @@ def test_normalised_images_pass_the_normalisation_by(make_spec: MakeSpec, digits
     spec = make_spec("scale")
     trainer, plain = new_trainer(spec, digits, CPU), after_steps(spec, digits, 1)
     normalising = NetworkInput(*digits.mean_and_deviation, torch.float32)
-    trainer.method.setting = replace(trainer.method.setting, network_input=normalising)
+    trainer.method.context = replace(trainer.method.context, network_input=normalising)
     trainer.method.start_epoch(0)
     trainer.network.train()
     trainer.train_step(torch.arange(64))
@@ -358,10 +358,10 @@ def test_images_are_normalised_in_one_go_where_the_network_takes_that(
     precision: str, make_spec: MakeSpec, digits: ImageData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(methods().entries, "wrapping", Entry("wrapping", Wrapping, "a test"))
-    assert new_trainer(make_spec("scale"), digits, CPU).method.setting.network_input is None
+    assert new_trainer(make_spec("scale"), digits, CPU).method.context.network_input is None
     monkeypatch.setattr(fused_resampling, "usable", lambda device: True)
-    assert new_trainer(make_spec("wrapping"), digits, CPU).method.setting.network_input is None
-    found = new_trainer(accelerated(make_spec("scale"), precision=precision), digits, CPU).method.setting.network_input
+    assert new_trainer(make_spec("wrapping"), digits, CPU).method.context.network_input is None
+    found = new_trainer(accelerated(make_spec("scale"), precision=precision), digits, CPU).method.context.network_input
     assert found is not None
     assert found.dtype == getattr(torch, precision)
     assert torch.equal(torch.stack([found.mean, found.deviation]), torch.stack(digits.mean_and_deviation))

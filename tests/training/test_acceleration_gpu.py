@@ -8,7 +8,7 @@ import torch
 
 from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.training import evaluation
 from augbench.bench.training.evaluation import predict_with_draws
 from augbench.bench.training.trainer import Trainer, new_trainer
@@ -36,11 +36,11 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-def after_steps(make_spec: MakeSpec, placement: Placement, **options: Any) -> Trainer:
+def after_steps(make_spec: MakeSpec, settings: ExecutionSettings, **options: Any) -> Trainer:
     spec = make_spec("scale")
     changes = {"optimizer": "sgd", "momentum": 0.0, "acceleration": Acceleration(**options)}
     spec = spec.model_copy(update={"budget": spec.budget.model_copy(update=changes)})
-    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), CUDA)
+    trainer = new_trainer(spec, load_dataset(spec.dataset, settings.data), CUDA)
     trainer.compile()
     trainer.method.start_epoch(0)
     trainer.network.train()
@@ -50,8 +50,10 @@ def after_steps(make_spec: MakeSpec, placement: Placement, **options: Any) -> Tr
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
-def test_steps_are_the_same_up_to_rounding(options: dict[str, Any], make_spec: MakeSpec, placement: Placement) -> None:
-    plain, fast = after_steps(make_spec, placement), after_steps(make_spec, placement, **options)
+def test_steps_are_the_same_up_to_rounding(
+    options: dict[str, Any], make_spec: MakeSpec, settings: ExecutionSettings
+) -> None:
+    plain, fast = after_steps(make_spec, settings), after_steps(make_spec, settings, **options)
     tolerance = 2**-6 if "precision" in options else 2**-9  # of bfloat16 and TF32, after some operations
     torch.testing.assert_close(fast.sums.loss, plain.sums.loss, rtol=tolerance, atol=0)
     for mine, theirs in zip(fast.network.parameters(), plain.network.parameters(), strict=True):
@@ -62,11 +64,11 @@ def test_steps_are_the_same_up_to_rounding(options: dict[str, Any], make_spec: M
 
 
 def test_kernels_are_compiled_before_the_first_step(
-    make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch
+    make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     triton = pytest.importorskip("triton")
     spec = make_spec("scale")
-    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), CUDA)
+    trainer = new_trainer(spec, load_dataset(spec.dataset, settings.data), CUDA)
     trainer.compile()
     again = list[str]()
     monkeypatch.setattr(triton.knobs.runtime, "jit_cache_hook", lambda repr, **details: again.append(repr))
@@ -81,9 +83,9 @@ def test_kernels_are_compiled_before_the_first_step(
 
 
 def test_chunks_together_give_what_they_give_alone(
-    make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch
+    make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = after_steps(make_spec, placement)
+    trainer = after_steps(make_spec, settings)
     policy, network = trainer.method.test_policy(), trainer.network.eval()
     assert policy is not None
     monkeypatch.setattr(evaluation, "CHUNK", 30)

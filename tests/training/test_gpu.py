@@ -13,7 +13,7 @@ from augbench.bench.augmentation.image_operations import OPERATIONS, ImageSpace,
 from augbench.bench.conformance import check_method
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trainer import new_trainer
@@ -32,10 +32,10 @@ METHODS = [entry.name for entry in methods()]
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_trains_and_evaluates(
-    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    method: str, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec(method, epochs=3, **methods().get(method).quick_hyperparameters))
-    assert execute(folder, replace(placement, device="cuda"), stop) is RunState.DONE, folder.read_status()
+    assert execute(folder, replace(settings, device="cuda"), stop) is RunState.DONE, folder.read_status()
     result = folder.read_result()
     assert result is not None
     assert list(result["seconds"]) == [torch.cuda.get_device_name()]

@@ -117,7 +117,7 @@ def without_values(trainer: Trainer) -> Trainer:
         data=trainer.data.to(META),
         network=network,
         forward_pass=ForwardPass(network, spec.budget.acceleration, torch.device("cpu")),
-        method=made(hyperparameters, replace(trainer.method.setting, device=META)),
+        method=made(hyperparameters, replace(trainer.method.context, device=META)),
         optimizer=network_optimizer(network, spec.budget),
         augmentation=MetaGenerator(),
         cost=Cost(META),

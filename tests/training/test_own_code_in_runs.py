@@ -12,7 +12,7 @@ from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.planning.changed_plugins import changed_plugins
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.registry.plugins import PLUGINS_VARIABLE, load_plugin, plugins_added
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
@@ -66,14 +66,14 @@ def planned(spec: RunSpec, folder: RunFolder) -> PlannedRun:
 
 
 def test_an_edited_file_is_noticed_where_a_run_was_made_with_it(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, tmp_path: Path
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal, tmp_path: Path
 ) -> None:
     path = write_plugin(tmp_path / "noticed.py")
     with plugins_added([path]):
         specs = [make_spec("mine"), make_spec("none")]
         folders = [make_folder(spec) for spec in specs]
         for folder in folders:
-            assert execute(folder, placement, stop) is RunState.DONE
+            assert execute(folder, settings, stop) is RunState.DONE
         runs = [planned(spec, folder) for spec, folder in zip(specs, folders, strict=True)]
         assert changed_plugins(runs) == []
         write_plugin(path, "return 0 * 1")
@@ -90,7 +90,7 @@ def test_an_edited_file_is_noticed_where_a_run_was_made_with_it(
 def test_an_edited_file_is_noticed_where_a_run_was_begun_with_it(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop_after: Callable[[int], StopSignal],
     tmp_path: Path,
 ) -> None:
@@ -98,7 +98,7 @@ def test_an_edited_file_is_noticed_where_a_run_was_begun_with_it(
     with plugins_added([path]):
         spec = make_spec("mine")
         folder = make_folder(spec)
-        assert execute(folder, placement, stop_after(3)) is RunState.CANCELLED
+        assert execute(folder, settings, stop_after(3)) is RunState.CANCELLED
         assert changed_plugins([planned(spec, folder)]) == []
         write_plugin(path, "return 0 * 1")
         (sentence,) = changed_plugins([planned(spec, folder)])
@@ -108,7 +108,7 @@ def test_an_edited_file_is_noticed_where_a_run_was_begun_with_it(
 
 
 def test_plan_and_run_tell_of_it_and_keep_the_result(
-    augbench: CommandLine, placement: Placement, stop: StopSignal, tmp_path: Path
+    augbench: CommandLine, settings: ExecutionSettings, stop: StopSignal, tmp_path: Path
 ) -> None:
     path, suite, out = write_plugin(tmp_path / "told.py"), tmp_path / "own.toml", tmp_path / "out"
     suite.write_text(SUITE)
@@ -119,7 +119,7 @@ def test_plan_and_run_tell_of_it_and_keep_the_result(
         for run in json.loads(text)["runs"]:
             folder = RunFolder(Path(run["folder"]))
             folder.write_spec(RunSpec.model_validate(run["spec"]))
-            assert execute(folder, placement, stop) is RunState.DONE
+            assert execute(folder, settings, stop) is RunState.DONE
     write_plugin(path, "return 0 * 1")
     code, text, errors = augbench(*command, "--json")
     assert code == 0
@@ -146,14 +146,14 @@ def test_what_a_run_ends_in_is_recorded_with_the_line_of_the_file(
     reason: str,
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     tmp_path: Path,
 ) -> None:
     path = write_plugin(tmp_path / "ending.py", line)
     with plugins_added([path]):
         folder = make_folder(make_spec("mine"))
-        assert execute(folder, placement, stop) is RunState.FAILED
+        assert execute(folder, settings, stop) is RunState.FAILED
     status = folder.read_status()
     assert status["reason"] == reason
     assert "ending.py" in status["traceback"]

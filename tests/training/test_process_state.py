@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from augbench.bench.contract.method import Method
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs import run_log
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_log import log_to
 from augbench.bench.training.process_state import put_back
@@ -72,13 +72,13 @@ def test_libraries_may_change_themselves(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_run_that_leaves_everything_changed_does_not_disturb_the_next(
     make_spec: Callable[..., RunSpec],
     make_folder: Callable[[RunSpec], RunFolder],
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
     outcome: Callable[[RunFolder], object],
 ) -> None:
     undisturbed, leaving, disturbed = (make_folder(make_spec()) for _ in range(3))
-    execute(undisturbed, placement, stop)
+    execute(undisturbed, settings, stop)
 
     def leave(self: Method[object]) -> dict[str, float]:
         for change in CHANGES.values():
@@ -87,9 +87,9 @@ def test_a_run_that_leaves_everything_changed_does_not_disturb_the_next(
 
     with monkeypatch.context() as patch:
         patch.setattr(Method, "test_policy", leave)
-        assert execute(leaving, placement, stop) is RunState.FAILED
+        assert execute(leaving, settings, stop) is RunState.FAILED
     assert f"put back for the next one in this process: {', '.join(CHANGES)}." in leaving.log.read_text()
-    assert execute(disturbed, placement, stop) is RunState.DONE
+    assert execute(disturbed, settings, stop) is RunState.DONE
     assert outcome(disturbed) == outcome(undisturbed)
 
 

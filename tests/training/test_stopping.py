@@ -8,7 +8,7 @@ import pytest
 
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs.causes import Cause
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training import execution, worker
 from augbench.bench.training.execution import Execution
@@ -85,7 +85,7 @@ class StopsAt(StopSignal):
         (StopCause.CANCELLED, RunState.CANCELLED, Cause.CANCELLED),
         (StopCause.SCHEDULER, RunState.KILLED, Cause.KILLED),
         (StopCause.LAUNCHER_GONE, RunState.KILLED, Cause.KILLED),
-        (StopCause.OUTDONE, RunState.CANCELLED, Cause.STOPPED_EARLY),
+        (StopCause.EARLY_STOPPED, RunState.CANCELLED, Cause.STOPPED_EARLY),
     ],
 )
 def test_how_a_run_was_stopped_is_recorded(
@@ -94,13 +94,13 @@ def test_how_a_run_was_stopped_is_recorded(
     recorded: Cause,
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
 ) -> None:
     folder = make_folder(make_spec(epochs=2))
-    assert execute(folder, placement, StopsAt(4, cause)) is state
+    assert execute(folder, settings, StopsAt(4, cause)) is state
     status = folder.read_status()
     assert (status["state"], status["cause"]) == (state, recorded)
-    then = "the tuning does not go on with it." if cause is StopCause.OUTDONE else "it is saved"
+    then = "the tuning does not go on with it." if cause is StopCause.EARLY_STOPPED else "it is saved"
     assert f"(SIGUSR2); {then}" in status["reason"]
     assert status["steps"] == 14
     assert {"host", "device", "step", "epoch", "phase"} <= set(status)
@@ -110,20 +110,20 @@ def test_how_a_run_was_stopped_is_recorded(
 
 @pytest.mark.usefixtures("few_digits")
 def test_attempts_in_which_nothing_could_be_saved_are_counted(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec(epochs=2))
     for counted, question in ((1, 1), (2, 1), (0, 4), (1, 1), (2, 1)):  # 1: before anything; 4: after a few steps
-        execute(folder, placement, StopsAt(question, StopCause.SCHEDULER))
+        execute(folder, settings, StopsAt(question, StopCause.SCHEDULER))
         assert folder.read_status()[IDLE_ATTEMPTS] == counted
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
 
 
 @pytest.mark.usefixtures("few_digits")
 def test_evaluation_can_be_broken_off_and_ends_the_same(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     outcome: Callable[[RunFolder], object],
 ) -> None:
@@ -137,10 +137,10 @@ def test_evaluation_can_be_broken_off_and_ends_the_same(
             super().check()
 
     whole, parts = make_folder(make_spec("scale")), make_folder(make_spec("scale"))
-    execute(whole, placement, stop)
-    assert execute(parts, placement, StopsInEvaluation()) is RunState.KILLED
+    execute(whole, settings, stop)
+    assert execute(parts, settings, StopsInEvaluation()) is RunState.KILLED
     assert not parts.predictions.exists()
-    assert execute(parts, placement, stop) is RunState.DONE
+    assert execute(parts, settings, stop) is RunState.DONE
     assert outcome(parts) == outcome(whole)
 
 
@@ -148,7 +148,7 @@ def test_evaluation_can_be_broken_off_and_ends_the_same(
 def test_a_cancelled_run_stops_at_its_next_heartbeat_and_does_not_begin_before_it_is_placed_again(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -165,14 +165,14 @@ def test_a_cancelled_run_stops_at_its_next_heartbeat_and_does_not_begin_before_i
         after_step(execution, trainer)
 
     monkeypatch.setattr(Execution, "after_step", cancel_in_the_first_step)
-    assert execute(folder, placement, stop) is RunState.CANCELLED
+    assert execute(folder, settings, stop) is RunState.CANCELLED
     assert folder.read_status()["step"] == 1
     assert "augbench cancel" in folder.read_status()["reason"]
-    assert execute(folder, placement, StopSignal()) is RunState.CANCELLED  # still
+    assert execute(folder, settings, StopSignal()) is RunState.CANCELLED  # still
     assert folder.read_status()["attempt"] == 1
     folder.withdraw_cancel()
     monkeypatch.setattr(Execution, "after_step", after_step)
-    assert execute(folder, placement, StopSignal()) is RunState.DONE
+    assert execute(folder, settings, StopSignal()) is RunState.DONE
 
 
 def test_a_cancelled_run_that_never_began_is_cancelled(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
@@ -189,18 +189,18 @@ def test_a_cancelled_run_that_never_began_is_cancelled(make_spec: MakeSpec, make
 def test_a_run_saves_now_and_then_within_an_epoch(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     saved = []
     save = Execution.save
     monkeypatch.setattr(Execution, "save", lambda run, trainer: (saved.append(trainer.step), save(run, trainer)))
-    assert execute(make_folder(make_spec(epochs=1)), placement, stop) is RunState.DONE
+    assert execute(make_folder(make_spec(epochs=1)), settings, stop) is RunState.DONE
     assert saved == [7]  # at the end of the epoch
     monkeypatch.setattr(execution, "MOST_SECONDS_BETWEEN_SAVES", 0.0)
     saved.clear()
-    assert execute(make_folder(make_spec(epochs=1)), placement, stop) is RunState.DONE
+    assert execute(make_folder(make_spec(epochs=1)), settings, stop) is RunState.DONE
     assert saved[:6] == [1, 2, 3, 4, 5, 6]
 
 

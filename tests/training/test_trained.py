@@ -13,7 +13,7 @@ from augbench.bench.common.files import write_json, write_torch
 from augbench.bench.common.randomness import generator
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.spec import Component, RunSpec
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.training.evaluation import predict, predict_with_draws
 from augbench.bench.training.stopping import StopSignal
@@ -27,13 +27,13 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def execute_run(
-    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> Callable[..., RunFolder]:
     """Execute a short run of a method."""
 
     def run(method: str, **settings: Any) -> RunFolder:
         folder = make_folder(make_spec(method, **settings))
-        assert execute(folder, placement, stop) is RunState.DONE
+        assert execute(folder, settings, stop) is RunState.DONE
         return folder
 
     return run

@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
-from augbench.bench.contract.method import Copies, Hyperparameters, Method, Policy, Setting, repeat
+from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method, Policy, RunContext, repeat
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.data.dataset import Split, split_off_validation
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.registry.registry import Entry
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trainer import new_trainer
@@ -52,10 +52,10 @@ class Everything(Method[Hyperparameters]):
     name = "everything"
     searches = True
 
-    def __init__(self, hyperparameters: Hyperparameters, setting: Setting) -> None:
-        super().__init__(hyperparameters, setting)
-        self.brightness = torch.tensor(0.5, device=setting.device, requires_grad=True)
-        self.found = torch.zeros(1, device=setting.device)
+    def __init__(self, hyperparameters: Hyperparameters, context: RunContext) -> None:
+        super().__init__(hyperparameters, context)
+        self.brightness = torch.tensor(0.5, device=context.device, requires_grad=True)
+        self.found = torch.zeros(1, device=context.device)
         self.learnable = {"brightness": self.brightness, "found": self.found}
         self.optimizers = {"brightness": torch.optim.Adam([self.brightness], lr=0.01)}
 
@@ -76,17 +76,17 @@ class Everything(Method[Hyperparameters]):
         other = nn.Sequential(nn.Flatten(), nn.Linear(14 * 14, 10))
         return Ensemble([network, other])
 
-    def augment(self, images: Tensor, generator: torch.Generator) -> Copies:
+    def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Change the brightness by a random share of what is learned."""
         images = to_unit_interval(repeat(images, self.copies))
         noise = torch.rand(len(images), 1, 1, 1, device=images.device, generator=generator)
-        return Copies(images * (1 + self.brightness * noise))
+        return AugmentedBatch(images * (1 + self.brightness * noise))
 
     def regulariser(self) -> Tensor:
         """Reward brightness."""
         return -0.1 * self.brightness
 
-    def after_backward(self, losses: Tensor, copies: Copies) -> None:
+    def after_backward(self, losses: Tensor, copies: AugmentedBatch) -> None:
         """Step the brightness."""
         assert losses.shape == (self.copies, len(copies.images) // self.copies)
         assert self.brightness.grad is not None
@@ -117,17 +117,17 @@ def result_of(folder: RunFolder) -> dict[str, Any]:
 def test_a_learner_that_uses_every_hook_can_be_interrupted_anywhere(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
 ) -> None:
     spec = make_spec("everything", epochs=2)
     whole, parts = make_folder(spec), make_folder(spec)
-    assert execute(whole, placement, stop) is RunState.DONE, whole.read_status()
+    assert execute(whole, settings, stop) is RunState.DONE, whole.read_status()
     for questions in (3, 4, 6, 2):
-        assert execute(parts, placement, stop_after(questions)) is RunState.CANCELLED
+        assert execute(parts, settings, stop_after(questions)) is RunState.CANCELLED
         torch.manual_seed(123)
-    assert execute(parts, placement, stop) is RunState.DONE
+    assert execute(parts, settings, stop) is RunState.DONE
     assert result_of(parts) == result_of(whole)
     with np.load(parts.predictions) as first, np.load(whole.predictions) as second:
         assert all(np.array_equal(first[name], second[name]) for name in second)
@@ -145,7 +145,7 @@ def test_a_learner_that_uses_every_hook_can_be_interrupted_anywhere(
 def test_what_budgets_have_equal(
     tmp_path: Path,
     make_spec: MakeSpec,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     budget: dict[str, Any],
     passes: tuple[int, int],
@@ -156,9 +156,9 @@ def test_what_budgets_have_equal(
         spec = make_spec(method).model_copy(update={"budget": Budget(epochs=8, batch_size=40, **budget)})
         folder = RunFolder(tmp_path / "runs" / spec.folder_name)
         folder.write_spec(spec)
-        assert execute(folder, placement, stop) is RunState.DONE
+        assert execute(folder, settings, stop) is RunState.DONE
         assert result_of(folder)["image_passes"]["training"] == passes[number]
-        data = load_dataset(spec.dataset, placement.data)
+        data = load_dataset(spec.dataset, settings.data)
         assert new_trainer(spec, data, torch.device("cpu")).total_steps == steps[number]
         assert len(folder.read_metrics()) == epochs[number]
     finished = load_runs(tmp_path).finished()
@@ -177,7 +177,7 @@ def test_a_method_knows_how_many_epochs_it_has(make_spec: MakeSpec) -> None:
     spec = spec.model_copy(update={"budget": Budget(epochs=8, equal="passes")})
     data = load_dataset(spec.dataset, Path())
     trainer = new_trainer(spec, data, torch.device("cpu"))
-    assert trainer.method.setting.epochs == trainer.epochs == 4
+    assert trainer.method.context.epochs == trainer.epochs == 4
     same = spec.model_copy(update={"budget": Budget(epochs=4)})
     other = new_trainer(same, data, torch.device("cpu"))
     weights = zip(trainer.network.state_dict().values(), other.network.state_dict().values(), strict=True)
@@ -187,23 +187,23 @@ def test_a_method_knows_how_many_epochs_it_has(make_spec: MakeSpec) -> None:
 def test_a_search_that_is_over_is_not_repeated_after_a_kill(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
 ) -> None:
     folder = make_folder(make_spec("everything"))
-    assert execute(folder, placement, stop_after(2)) is RunState.CANCELLED  # in the search: nothing of it is kept
+    assert execute(folder, settings, stop_after(2)) is RunState.CANCELLED  # in the search: nothing of it is kept
     assert torch.load(folder.checkpoint, weights_only=True)["searched"] is False
-    assert execute(folder, placement, stop_after(3)) is RunState.CANCELLED  # after the first step
+    assert execute(folder, settings, stop_after(3)) is RunState.CANCELLED  # after the first step
     assert torch.load(folder.checkpoint, weights_only=True)["searched"] is True
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     result = folder.read_result()
     assert result is not None
     assert result["image_passes"]["search"] == 80  # what was lost is not counted, as steps after a checkpoint are not
 
 
-def test_a_learned_tensor_of_another_shape_is_not_restored(make_spec: MakeSpec, placement: Placement) -> None:
-    data = load_dataset(make_spec().dataset, placement.data)
+def test_a_learned_tensor_of_another_shape_is_not_restored(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
+    data = load_dataset(make_spec().dataset, settings.data)
     method = new_trainer(make_spec("everything"), data, torch.device("cpu")).method
     state = method.state_dict()
     state["learnable"]["found"] = torch.zeros(())
@@ -212,13 +212,13 @@ def test_a_learned_tensor_of_another_shape_is_not_restored(make_spec: MakeSpec, 
 
 
 def test_a_network_of_the_method_itself_depends_on_nothing_but_the_seed(
-    make_spec: MakeSpec, placement: Placement, monkeypatch: pytest.MonkeyPatch
+    make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = load_dataset(make_spec().dataset, placement.data)
+    data = load_dataset(make_spec().dataset, settings.data)
     seen = []
 
-    def start(self: Everything, hyperparameters: Hyperparameters, setting: Setting) -> None:
-        Method.__init__(self, hyperparameters, setting)
+    def start(self: Everything, hyperparameters: Hyperparameters, context: RunContext) -> None:
+        Method.__init__(self, hyperparameters, context)
         seen.append(torch.rand(()).item())
 
     monkeypatch.setattr(Everything, "__init__", start)
@@ -229,10 +229,10 @@ def test_a_network_of_the_method_itself_depends_on_nothing_but_the_seed(
 
 
 def test_search_training_and_evaluation_are_counted_apart(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec("everything", epochs=1))
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     result = folder.read_result()
     assert result is not None
     assert result["image_passes"] == {
@@ -246,14 +246,14 @@ def test_search_training_and_evaluation_are_counted_apart(
     assert seconds["compilation"] == 0
     assert result["learned"]["found"] > 1, "the search's finding is kept"
     assert result["search_images"]["images"] == 400, "it looks at training and validation images"
-    mean, deviation = load_dataset(folder.read_spec().dataset, placement.data).mean_and_deviation
+    mean, deviation = load_dataset(folder.read_spec().dataset, settings.data).mean_and_deviation
     assert result["channels"] == {"mean": mean.tolist(), "deviation": deviation.tolist()}
     assert result["learned"]["brightness"] != 0.5
 
 
-def test_a_search_sees_training_images_only(make_spec: MakeSpec, placement: Placement) -> None:
+def test_a_search_sees_training_images_only(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
     spec = make_spec("everything")
-    data = load_dataset(spec.dataset, placement.data)
+    data = load_dataset(spec.dataset, settings.data)
     trainer = new_trainer(spec, data, torch.device("cpu"))
     seen: list[SearchProblem] = []
     trainer.method.search = seen.append  # type: ignore[method-assign]
@@ -277,8 +277,8 @@ def test_the_validation_split_is_fixed_disjoint_and_keeps_the_classes() -> None:
     assert not torch.equal(validation.images, other.images)
 
 
-def test_statistics_are_those_of_the_training_images(make_spec: MakeSpec, placement: Placement) -> None:
-    data = load_dataset(make_spec().dataset, placement.data)
+def test_statistics_are_those_of_the_training_images(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
+    data = load_dataset(make_spec().dataset, settings.data)
     mean, deviation = data.mean_and_deviation
     pixels = data.train.images.numpy() / 255
     assert math.isclose(mean.item(), pixels.mean(), rel_tol=1e-6)

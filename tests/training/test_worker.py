@@ -15,7 +15,7 @@ from augbench.bench.contract.method import Method
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import RunSpec, dataset_component
 from augbench.bench.runs.claim import BusyError
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training import cost, execution
 from augbench.bench.training.stopping import StopSignal
@@ -39,19 +39,19 @@ def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(
     method: str,
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
     outcome: Outcome,
 ) -> None:
     spec = make_spec(method, epochs=3)
     whole, parts = make_folder(spec), make_folder(spec)
-    assert execute(whole, placement, stop) is RunState.DONE
+    assert execute(whole, settings, stop) is RunState.DONE
 
     for steps in (3, 5, 2, 6):  # in the middle of the first epoch, at the end of it, at the start of the second, …
-        assert execute(parts, placement, stop_after(steps)) is RunState.CANCELLED
+        assert execute(parts, settings, stop_after(steps)) is RunState.CANCELLED
         torch.manual_seed(1)  # another process would not have this one's global generator
-    assert execute(parts, placement, stop) is RunState.DONE
+    assert execute(parts, settings, stop) is RunState.DONE
 
     assert outcome(parts) == outcome(whole)
     assert (parts.read_result() or {})["attempts"] == 5
@@ -59,38 +59,43 @@ def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(
 
 @pytest.mark.parametrize("method", ["none", "scale"])
 def test_the_seed_decides_the_result(
-    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, outcome: Outcome
+    method: str,
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    settings: ExecutionSettings,
+    stop: StopSignal,
+    outcome: Outcome,
 ) -> None:
     first, again, other = (make_folder(make_spec(method, seed=seed)) for seed in (0, 0, 1))
     for folder in (first, again, other):
-        execute(folder, placement, stop)
+        execute(folder, settings, stop)
     assert outcome(first) == outcome(again)
     assert outcome(first)["weights"] != outcome(other)["weights"]
     assert outcome(first)["predictions"] != outcome(other)["predictions"]
 
 
-def test_methods_start_from_the_same_network(make_spec: MakeSpec, placement: Placement) -> None:
-    data = load_dataset(make_spec().dataset, placement.data)
+def test_methods_start_from_the_same_network(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
+    data = load_dataset(make_spec().dataset, settings.data)
     states = [new_trainer(make_spec(name), data, torch.device("cpu")).network.state_dict() for name in METHODS]
     for state in states[1:]:
         assert all(torch.equal(state[name], states[0][name]) for name in states[0])
 
 
 def test_a_finished_run_is_not_touched_again(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec())
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     before = {path.name: path.stat().st_mtime_ns for path in folder.path.iterdir()}
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     assert {path.name: path.stat().st_mtime_ns for path in folder.path.iterdir()} == before
 
 
 def test_a_finished_run_leaves_result_model_and_trajectory(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec("scale", epochs=2))
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     result = folder.read_result()
     assert result is not None
     assert set(result["metrics"]) == {"0", "1", "2"}
@@ -109,12 +114,12 @@ def test_a_finished_run_leaves_result_model_and_trajectory(
 
 
 def test_a_run_belongs_to_one_process_at_a_time(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec())
     with folder.claim(), pytest.raises(BusyError):
-        execute(folder, placement, stop)
-    assert execute(folder, placement, stop) is RunState.DONE
+        execute(folder, settings, stop)
+    assert execute(folder, settings, stop) is RunState.DONE
 
 
 def test_a_run_whose_owner_is_gone_counts_as_killed(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
@@ -128,7 +133,7 @@ def test_a_run_whose_owner_is_gone_counts_as_killed(make_spec: MakeSpec, make_fo
 def test_a_kill_between_any_two_writes_leaves_a_run_that_can_go_on(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
     outcome: Outcome,
@@ -137,7 +142,7 @@ def test_a_kill_between_any_two_writes_leaves_a_run_that_can_go_on(
         pass
 
     whole, parts = make_folder(make_spec("scale", epochs=2)), make_folder(make_spec("scale", epochs=2))
-    execute(whole, placement, stop)
+    execute(whole, settings, stop)
     replace, calls = Path.replace, 0
 
     def killed_at(number: int) -> Callable[[Path, Path], Path]:
@@ -155,7 +160,7 @@ def test_a_kill_between_any_two_writes_leaves_a_run_that_can_go_on(
         with monkeypatch.context() as patch:
             patch.setattr(Path, "replace", killed_at(number))
             try:
-                state = execute(parts, placement, stop)
+                state = execute(parts, settings, stop)
             except Killed:
                 continue
         if calls < number:
@@ -166,7 +171,7 @@ def test_a_kill_between_any_two_writes_leaves_a_run_that_can_go_on(
 
 
 @pytest.mark.parametrize(
-    ("share", "evaluated_on", "steps"),
+    ("fraction", "evaluated_on", "steps"),
     [
         (1e9, "test", [7, 14, 21]),
         (0.0, "test", [21]),  # what is over is saved, however long that takes
@@ -176,10 +181,10 @@ def test_a_kill_between_any_two_writes_leaves_a_run_that_can_go_on(
 def test_saving_takes_a_small_share_of_the_time(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
-    share: float,
+    fraction: float,
     evaluated_on: str,
     steps: list[int],
 ) -> None:
@@ -190,13 +195,13 @@ def test_saving_takes_a_small_share_of_the_time(
             saved.append(state["step"])
         write_torch(path, state)
 
-    monkeypatch.setattr(execution, "SHARE_OF_SAVING", share)
+    monkeypatch.setattr(execution, "SHARE_OF_SAVING", fraction)
     monkeypatch.setattr(execution, "LEAST_SECONDS_BETWEEN_SAVES", 0.0)
     monkeypatch.setattr(execution, "write_torch", save)
     spec = make_spec(epochs=3)
     protocol = spec.protocol.model_copy(update={"evaluated_on": evaluated_on})
     folder = make_folder(spec.model_copy(update={"protocol": protocol}))
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     assert saved == steps
     assert [row["epoch"] for row in folder.read_metrics()] == [1, 2, 3]
 
@@ -204,13 +209,13 @@ def test_saving_takes_a_small_share_of_the_time(
 def test_an_epoch_is_saved_when_fifty_times_as_long_as_saving_took_has_passed(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     saved: list[int] = []
     spec, now = make_spec(epochs=9), 0.0
-    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), torch.device("cpu"))
+    trainer = new_trainer(spec, load_dataset(spec.dataset, settings.data), torch.device("cpu"))
     monkeypatch.setattr(execution.time, "monotonic", lambda: now)
 
     def save(path: Path, state: dict[str, Any]) -> None:
@@ -248,9 +253,11 @@ class Recorder:
         self.saved.append((trainer.step, len(trainer.rows)))
 
 
-def test_trainer_asks_to_stop_only_in_states_that_can_be_saved(make_spec: MakeSpec, placement: Placement) -> None:
+def test_trainer_asks_to_stop_only_in_states_that_can_be_saved(
+    make_spec: MakeSpec, settings: ExecutionSettings
+) -> None:
     spec, recorder = make_spec(epochs=2), Recorder()
-    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), torch.device("cpu"))
+    trainer = new_trainer(spec, load_dataset(spec.dataset, settings.data), torch.device("cpu"))
     trainer.train(recorder)
     assert recorder.asked == [(step, step // 7) for step in range(1, 15)]
     assert recorder.saved == [(7, 1), (14, 2)]
@@ -259,44 +266,44 @@ def test_trainer_asks_to_stop_only_in_states_that_can_be_saved(make_spec: MakeSp
 def test_a_stop_after_the_very_last_step_loses_nothing(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
     outcome: Outcome,
 ) -> None:
     whole, parts = make_folder(make_spec()), make_folder(make_spec())
-    execute(whole, placement, stop)
-    assert execute(parts, placement, stop_after(7)) is RunState.CANCELLED
-    assert execute(parts, placement, stop) is RunState.DONE
+    execute(whole, settings, stop)
+    assert execute(parts, settings, stop_after(7)) is RunState.CANCELLED
+    assert execute(parts, settings, stop) is RunState.DONE
     assert outcome(parts) == outcome(whole)
     assert len(parts.read_metrics()) == 1
 
 
 def test_a_run_whose_result_was_deleted_is_made_again(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, outcome: Outcome
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal, outcome: Outcome
 ) -> None:
     folder = make_folder(make_spec())
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     first = outcome(folder)
     (folder.path / "result.json").unlink()
     assert folder.state() is RunState.PLANNED
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     assert outcome(folder) == first
 
 
 def test_seconds_of_different_devices_are_kept_apart(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = make_folder(make_spec())
     monkeypatch.setattr(cost, "describe_device", lambda device: "first device")
-    execute(folder, placement, stop_after(3))
+    execute(folder, settings, stop_after(3))
     monkeypatch.setattr(cost, "describe_device", lambda device: "second device")
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     result = folder.read_result()
     assert result is not None
     assert set(result["seconds"]) == {"first device", "second device"}
@@ -307,11 +314,11 @@ def test_seconds_of_different_devices_are_kept_apart(
 
 
 def test_what_a_kill_in_the_middle_of_a_write_has_left_is_cleared_away(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec())
     (folder.path / ".checkpoint.pt.abc.tmp").write_bytes(b"half")
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     assert not list(folder.path.glob(".*"))
 
 
@@ -321,11 +328,16 @@ def planted(spec: RunSpec, **options: Any) -> RunSpec:
 
 @pytest.mark.parametrize("method", ["none", "fixed", "trivialaugment", "augerino", "scale"])
 def test_what_was_planted_is_compared_with_what_was_learned(
-    method: str, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal, outcome: Outcome
+    method: str,
+    make_spec: MakeSpec,
+    make_folder: MakeFolder,
+    settings: ExecutionSettings,
+    stop: StopSignal,
+    outcome: Outcome,
 ) -> None:
     first, again = (make_folder(planted(make_spec(method), rotation=90.0, flip=0.5)) for _ in range(2))
     for folder in (first, again):
-        assert execute(folder, placement, stop) is RunState.DONE
+        assert execute(folder, settings, stop) is RunState.DONE
     result = RecordReader().read(read_stored(first)).result
     assert result is not None
     assert result.planted == Planted(law="rotation ±90° + flip", coordinates=("turn", "flip"))
@@ -341,13 +353,13 @@ def test_what_was_planted_is_compared_with_what_was_learned(
 def test_learners_without_maps_of_the_plane_are_not_compared(
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(methods().get("none"), "sample_transforms", Method.sample_transforms)
     folder = make_folder(planted(make_spec(), flip=0.5))
-    assert execute(folder, placement, stop) is RunState.DONE
+    assert execute(folder, settings, stop) is RunState.DONE
     result = folder.read_result()
     assert result is not None
     assert result["planted"] == {"law": "flip", "coordinates": ["flip"]}
@@ -355,10 +367,10 @@ def test_learners_without_maps_of_the_plane_are_not_compared(
 
 
 def test_nothing_is_compared_where_nothing_was_planted(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec())
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     result = folder.read_result()
     assert result is not None
     assert not {"planted", "recovery"} & set(result)
@@ -369,9 +381,9 @@ def test_nothing_is_compared_where_nothing_was_planted(
 
 
 def test_a_log_that_cannot_be_written_is_a_clear_error(
-    make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(make_spec())
     folder.log.mkdir()
     with pytest.raises(UserError, match=r"log\.txt cannot be written: Is a directory"):
-        execute(folder, placement, stop)
+        execute(folder, settings, stop)

@@ -11,12 +11,12 @@ import pytest
 import typer
 
 from augbench.bench.commands import placing
-from augbench.bench.commands.options import make_order
+from augbench.bench.commands.options import make_request
 from augbench.bench.common.errors import UserError
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import load_suite, parse_suite
 from augbench.bench.experiment.tuning_cost import TuningCost
-from augbench.bench.launchers.launcher import Order
+from augbench.bench.launchers.launcher import LaunchRequest
 from augbench.bench.planning.estimates import cost_to_confirm
 from augbench.bench.planning.plan import PlannedRun, make_plan
 from augbench.bench.planning.profile import Profile
@@ -199,13 +199,13 @@ def test_the_cost_is_written_also_where_the_launch_was_broken_off(
     written(tuning, make_trial, tmp_path)
     suite, out = load_suite(str(tmp_path / "best.toml")), tmp_path / "tuned"
 
-    def broken_off(runs: Sequence[PlannedRun], order: Order, **_: object) -> None:
+    def broken_off(runs: Sequence[PlannedRun], request: LaunchRequest, **_: object) -> None:
         runs[0].folder.write_spec(runs[0].spec)
         raise typer.Exit(130)
 
     monkeypatch.setattr(placing, "place", broken_off)
     with pytest.raises(typer.Exit):
-        placing.execute(suite, make_order(out), retry_failed=False)
+        placing.execute(suite, make_request(out), retry_failed=False)
     assert len(list((out / "runs").glob("*/tuning.json"))) == 1
 
 

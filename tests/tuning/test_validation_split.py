@@ -12,7 +12,7 @@ from augbench.bench.common.errors import UserError
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.protocol import Protocol
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training import worker
 from augbench.bench.training.stopping import StopSignal
@@ -101,7 +101,7 @@ def test_a_trial_is_the_same_whatever_the_test_images_are(
     few_digits: None,
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     outcome: Outcome,
     monkeypatch: pytest.MonkeyPatch,
@@ -111,22 +111,22 @@ def test_a_trial_is_the_same_whatever_the_test_images_are(
     if source is RotMnist5k:
         spec = spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"name": "rotmnist5k"})})
     first, second = make_folder(spec), make_folder(spec)
-    assert execute(first, placement, stop) is RunState.DONE, first.read_status()
+    assert execute(first, settings, stop) is RunState.DONE, first.read_status()
 
     def poisoned(*arguments: Any) -> ImageData:
         return replace(load_dataset(*arguments), test=Poison(), upright_test=Poison())
 
     monkeypatch.setattr(worker, "load_dataset", poisoned)
-    assert execute(second, placement, stop) is RunState.DONE, second.read_status()
+    assert execute(second, settings, stop) is RunState.DONE, second.read_status()
     assert outcome(second) == outcome(first)
 
 
 def test_accuracy_on_the_validation_images_is_known_after_each_epoch(
-    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     tried, ordinary = make_folder(for_tuning(make_spec(epochs=3))), make_folder(make_spec(epochs=3))
     for folder in (tried, ordinary):
-        assert execute(folder, placement, stop) is RunState.DONE
+        assert execute(folder, settings, stop) is RunState.DONE
     accuracies = [row["validation_accuracy"] for row in tried.read_metrics()]
     result = tried.read_result()
     assert result is not None
@@ -143,24 +143,24 @@ def test_measuring_it_changes_nothing_in_training_and_a_trial_resumes_bit_for_bi
     few_digits: None,
     make_spec: MakeSpec,
     make_folder: MakeFolder,
-    placement: Placement,
+    settings: ExecutionSettings,
     stop: StopSignal,
     stop_after: Callable[[int], StopSignal],
     outcome: Outcome,
 ) -> None:
     spec = for_tuning(make_spec("scale", epochs=2))
     whole, interrupted = make_folder(spec), make_folder(spec)
-    assert execute(whole, placement, stop) is RunState.DONE
-    assert execute(interrupted, placement, stop_after(8)) is RunState.CANCELLED
+    assert execute(whole, settings, stop) is RunState.DONE
+    assert execute(interrupted, settings, stop_after(8)) is RunState.CANCELLED
     assert len(interrupted.read_metrics()) == 1
-    assert execute(interrupted, placement, stop) is RunState.DONE
+    assert execute(interrupted, settings, stop) is RunState.DONE
     assert outcome(interrupted) == outcome(whole)
 
 
 def test_the_network_of_a_trial_is_no_network_to_probe(
-    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, placement: Placement, stop: StopSignal
+    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
 ) -> None:
     folder = make_folder(for_tuning(make_spec()))
-    execute(folder, placement, stop)
+    execute(folder, settings, stop)
     with pytest.raises(UserError, match="is a trial of a tuning"):
-        load_network(folder, placement.data, torch.device("cpu"))
+        load_network(folder, settings.data, torch.device("cpu"))

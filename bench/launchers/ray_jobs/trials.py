@@ -18,7 +18,7 @@ from ray.tune.experiment import Trial
 from augbench.bench.common.errors import UserError, shortened
 from augbench.bench.common.files import read_json
 from augbench.bench.runs.claim import STALE_SECONDS, BusyError
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training.code_state import differences, fingerprint
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
@@ -146,12 +146,12 @@ def _other_code(task: Task) -> str:
 
 def _execute(task: Task, stop: StopSignal) -> str:
     """Execute a run; one that another process owns may go on for a while where a node was lost."""
-    placement = Placement(task.device, task.workers, max(1, int(task.cpus)), Path(task.data))
+    settings = ExecutionSettings(task.device, task.workers, max(1, int(task.cpus)), Path(task.data))
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             stop.check()
-            return str(execute(RunFolder(Path(task.folder)), placement, stop))
+            return str(execute(RunFolder(Path(task.folder)), settings, stop))
         except StopRequested:
             return NOT_STARTED
         except BusyError:

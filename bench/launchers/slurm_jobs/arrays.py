@@ -14,13 +14,13 @@ class RunArray:
     Attributes:
         resources: What each needs.
         runs: The runs.
-        at_a_time: Runs of it that are executed at the same time at most.
+        max_parallel: Runs of it that are executed at the same time at most.
         follows: Place, in the list of arrays, of the one that has to end before; None for none.
     """
 
     resources: Resources
     runs: tuple[PlannedRun, ...]
-    at_a_time: int
+    max_parallel: int
     follows: int | None
 
 
@@ -45,16 +45,16 @@ def make_arrays(runs: Sequence[PlannedRun], profile: Profile, largest: int) -> l
         for resources, members in groups.values()
         for start in range(0, len(members), largest * per_job)
     ]
-    lanes = min(len(parts), profile.slurm.at_a_time)  # arrays of a lane are executed one after the other
+    lanes = min(len(parts), profile.slurm.max_parallel)  # arrays of a lane are executed one after the other
     jobs = [sum(-(-len(some) // per_job) for _, some in parts[lane::lanes]) for lane in range(lanes)]
-    shares = share(jobs, profile.slurm.at_a_time)
+    limits = share_out(jobs, profile.slurm.max_parallel)
     return [
-        RunArray(resources, some, shares[place % lanes], place - lanes if place >= lanes else None)
+        RunArray(resources, some, limits[place % lanes], place - lanes if place >= lanes else None)
         for place, (resources, some) in enumerate(parts)
     ]
 
 
-def share(sizes: Sequence[int], limit: int) -> list[int]:
+def share_out(sizes: Sequence[int], limit: int) -> list[int]:
     """Share a limit in proportion to sizes, one at least for each.
 
     Args:
@@ -64,9 +64,9 @@ def share(sizes: Sequence[int], limit: int) -> list[int]:
     Returns:
         The shares, none above its size.
     """
-    shares = [1] * len(sizes)
+    limits = [1] * len(sizes)
     for _ in range(min(limit, sum(sizes)) - len(sizes)):
         # whoever has least for its size gets one more
-        neediest = min(range(len(sizes)), key=lambda place: (shares[place] / sizes[place], place))
-        shares[neediest] += 1
-    return shares
+        neediest = min(range(len(sizes)), key=lambda place: (limits[place] / sizes[place], place))
+        limits[neediest] += 1
+    return limits

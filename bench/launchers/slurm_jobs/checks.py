@@ -116,17 +116,17 @@ def check_resources(profile: Profile, wanted: Sequence[tuple[str, Resources]]) -
         raise UserError(f"There is no default partition here: name one in [slurm] of the profile: {', '.join(names)}.")
     where = f"the partition {named!r}" if named else f"the default partition {usable[0].partition!r}"
     for method, resources in wanted:
-        for problem in _problems(resources, usable, where, profile.slurm.warning_seconds):
+        for problem in _problems(resources, usable, where, profile.slurm.signal_delay_s):
             raise UserError(f"Runs of {method!r} cannot be placed: {problem} Nothing was submitted.")
 
 
-def _problems(resources: Resources, nodes: Sequence[Node], where: str, warning_seconds: int) -> Iterator[str]:
+def _problems(resources: Resources, nodes: Sequence[Node], where: str, signal_delay_s: int) -> Iterator[str]:
     if resources.time_minutes is None:
         yield 'Slurm needs a time limit. Write time = "04:00:00", or what it takes, into [resources] of the profile.'
-    elif 60 * resources.time_minutes <= warning_seconds:
+    elif 60 * resources.time_minutes <= signal_delay_s:
         yield (
-            f"they are told to save warning_seconds = {warning_seconds} s before their time limit, which is only "
-            f"{resources.time}. Give them more time, or write a smaller warning_seconds into [slurm] of the profile."
+            f"they are told to save signal_delay_s = {signal_delay_s} s before their time limit, which is only "
+            f"{resources.time}. Give them more time, or write a smaller signal_delay_s into [slurm] of the profile."
         )
     if resources.cpus < 1:
         yield f"cpus = {resources.cpus:g}, but Slurm gives out whole ones. The launcher ray lets runs share a core."

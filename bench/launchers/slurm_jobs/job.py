@@ -157,13 +157,13 @@ def _execute_when_free(run: "RunFolder", submission: "Submission", stop: StopSig
     A job that is to make room in the meantime counts as killed, so that it is queued again.
     """
     from augbench.bench.runs.claim import BusyError
-    from augbench.bench.runs.placement import Placement
+    from augbench.bench.runs.execution_settings import ExecutionSettings
     from augbench.bench.runs.run_folder import RunState
     from augbench.bench.training.worker import execute
 
     given = submission.arguments
     _tell_of_missing_cores(submission.resources["cpus"])
-    placement = Placement(given["device"], 1, submission.resources["cpus"], Path(given["data"]))
+    placement = ExecutionSettings(given["device"], 1, submission.resources["cpus"], Path(given["data"]))
     deadline = time.monotonic() + SECONDS_TO_WAIT_FOR_OWNER
     while True:
         try:
@@ -238,8 +238,8 @@ def _why_no_more(run: "RunFolder", submission: "Submission") -> str:
     most = submission.arguments["restarts"]
     if _restarts() >= most:
         return (
-            f"It has queued again as often as [slurm] restarts of the profile allows ({most}); it is saved, and the "
-            "same command goes on from here."
+            f"It has queued again as often as [slurm] max_requeues of the profile allows ({most}); it is saved, and "
+            "the same command goes on from here."
         )
     return ""
 

@@ -19,7 +19,7 @@ from augbench.results.model.frame import load_runs
 from augbench.results.model.packing import pack
 from augbench.results.records import archives
 from augbench.results.records.archives import Archive
-from augbench.results.records.campaign import METADATA
+from augbench.results.records.parquet_runs import METADATA
 
 WriteRun = Callable[..., RunFolder]
 CommandLine = Callable[..., tuple[int, str, str]]

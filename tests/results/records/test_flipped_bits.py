@@ -13,8 +13,8 @@ from augbench.bench.common.errors import UserError
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.results.model.frame import Runs, load_runs
 from augbench.results.model.packing import pack
-from augbench.results.records.campaign import METADATA
 from augbench.results.records.outcome_columns import OUTCOMES, RECORDS
+from augbench.results.records.parquet_runs import METADATA
 
 WriteRun = Callable[..., RunFolder]
 

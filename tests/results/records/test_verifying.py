@@ -73,10 +73,10 @@ def test_damage_is_repairable_or_lost(
 
 
 def test_a_damaged_checkpoint_is_lost(
-    make_spec: Any, make_folder: Any, placement: Any, stop_after: Any, few_digits: None, augbench: CommandLine
+    make_spec: Any, make_folder: Any, settings: Any, stop_after: Any, few_digits: None, augbench: CommandLine
 ) -> None:
     folder = make_folder(make_spec())
-    execute(folder, placement, stop_after(2))
+    execute(folder, settings, stop_after(2))
     out = folder.path.parent.parent
     assert verdict(augbench, out)[0] == 0
     write_torch(folder.checkpoint, {"identity": "x"})

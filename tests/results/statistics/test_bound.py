@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.runs.placement import Placement
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training.trainer import new_trainer
 from augbench.bench.training.worker import load_dataset
@@ -143,8 +143,8 @@ def test_fewer_images_make_it_larger(images: int, fewer: int, weights: int, cons
 
 
 @given(st.floats(0.001, 0.9), st.floats(0.1, 0.99))
-def test_more_confidence_makes_it_larger(delta: float, share: float) -> None:
-    assert _total(delta=delta * share) > _total(delta=delta)
+def test_more_confidence_makes_it_larger(delta: float, fraction: float) -> None:
+    assert _total(delta=delta * fraction) > _total(delta=delta)
 
 
 @pytest.mark.parametrize("field", ["squared_distance", "divergence", "empirical_risk"])
@@ -159,7 +159,7 @@ def test_a_vacuous_bound_says_so_in_words() -> None:
     found = bound(MEASURED, ASSUMPTIONS)
     assert found.total > 4
     assert found.vacuous
-    words = found.in_words()
+    words = found.summary()
     assert "This bound is vacuous" in words
     assert "at most 4 by its clipping alone" in words
     assert "says nothing about unseen images" in words
@@ -172,7 +172,7 @@ def test_a_bound_below_the_loss_range_is_not_called_vacuous() -> None:
     found = bound(measured, Assumptions(0.01, (0, 4)))
     assert 0.5 < found.total < 1
     assert not found.vacuous
-    assert "This bound is not vacuous: it lies below 4" in found.in_words()
+    assert "This bound is not vacuous: it lies below 4" in found.summary()
 
 
 def test_a_bound_that_is_no_number_counts_as_vacuous() -> None:
@@ -216,18 +216,18 @@ def _divergence_by_enumeration(learned: dict[str, float], prior: float) -> float
         total += pi * math.log(pi * maximum * prior / ((1 - pi) * alpha * (1 - prior)))
     for name, size in {"half-turn": 2, "flip": 2, "crop": 25}.items():
         posterior, law = (
-            np.array([1 - share + share / size, *[share / size] * (size - 1)])
-            for share in (learned[f"probability/{name}"], 1 - prior)
+            np.array([1 - fraction + fraction / size, *[fraction / size] * (size - 1)])
+            for fraction in (learned[f"probability/{name}"], 1 - prior)
         )
         total += float((posterior * np.log(posterior / law)).sum())
     return total
 
 
 def test_what_is_measured_of_a_run_equals_what_its_files_say(
-    finished: Callable[..., RunFolder], placement: Placement
+    finished: Callable[..., RunFolder], settings: ExecutionSettings
 ) -> None:
     folder = finished("scale", prior=0.02, learning_rate=0.05, initial_range=0.2)
-    found = pac_bayes_bound(folder, Assumptions(1.0, (0, 3)), data=placement.data, device=CPU, draws=2)
+    found = pac_bayes_bound(folder, Assumptions(1.0, (0, 3)), data=settings.data, device=CPU, draws=2)
     result = folder.read_result()
     assert result is not None
     assert found.measured.images == result["train_images"] == 400
@@ -236,25 +236,25 @@ def test_what_is_measured_of_a_run_equals_what_its_files_say(
     assert found.measured.divergence == pytest.approx(divergence, rel=1e-4)
     assert found.augmentation == pytest.approx(divergence / 20, rel=1e-4)
     spec = folder.read_spec()
-    network = new_trainer(spec, load_dataset(spec.dataset, placement.data), CPU).network
+    network = new_trainer(spec, load_dataset(spec.dataset, settings.data), CPU).network
     trained = torch.load(folder.model, weights_only=True)["network"]
     start = {name: weight.detach() for name, weight in network.named_parameters()}
     distance = sum((trained[name] - weight).double().square().sum().item() for name, weight in start.items())
     assert distance > 0.1
     assert found.measured.squared_distance == pytest.approx(distance, rel=1e-6)
     assumptions = Assumptions(1.0, (0, 3), prior_mean=PriorMean.ZERO)
-    zero = pac_bayes_bound(folder, assumptions, data=placement.data, device=CPU, draws=2)
+    zero = pac_bayes_bound(folder, assumptions, data=settings.data, device=CPU, draws=2)
     norm = sum(trained[name].double().square().sum().item() for name in start)
     assert zero.measured.squared_distance == pytest.approx(norm, rel=1e-6)
     assert replace(zero.measured, squared_distance=0) == replace(found.measured, squared_distance=0)
 
 
 def test_empirical_risk_is_the_clipped_loss_under_the_learned_augmentation(
-    finished: Callable[..., RunFolder], placement: Placement
+    finished: Callable[..., RunFolder], settings: ExecutionSettings
 ) -> None:
     folder = finished("scale")
     spec = folder.read_spec()
-    trainer = new_trainer(spec, load_dataset(spec.dataset, placement.data), CPU)
+    trainer = new_trainer(spec, load_dataset(spec.dataset, settings.data), CPU)
     state = torch.load(folder.model, weights_only=True)
     trainer.network.load_state_dict(state["network"])
     trainer.method.load_state_dict(state["method"])
@@ -271,7 +271,7 @@ def test_empirical_risk_is_the_clipped_loss_under_the_learned_augmentation(
     for upper in (0.5, 20.0):
         expected = torch.stack(losses).clamp(0.25, upper)
         found = pac_bayes_bound(
-            folder, Assumptions(1.0, (0.25, upper)), data=placement.data, device=CPU, draws=20
+            folder, Assumptions(1.0, (0.25, upper)), data=settings.data, device=CPU, draws=20
         ).measured
         error = expected.var(0).mean().sqrt().item() / math.sqrt(20 * 400)
         assert found.standard_error == pytest.approx(error, rel=0.2)
@@ -280,19 +280,21 @@ def test_empirical_risk_is_the_clipped_loss_under_the_learned_augmentation(
 
 
 def test_a_loss_that_is_no_number_counts_as_the_largest_one(
-    finished: Callable[..., RunFolder], placement: Placement, monkeypatch: pytest.MonkeyPatch
+    finished: Callable[..., RunFolder], settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = finished("scale")
     monkeypatch.setattr(Scale, "loss", lambda self, logits, labels: torch.full(logits.shape[:2], math.nan))
-    found = pac_bayes_bound(folder, Assumptions(1.0, (0, 3)), data=placement.data, device=CPU, draws=2)
+    found = pac_bayes_bound(folder, Assumptions(1.0, (0, 3)), data=settings.data, device=CPU, draws=2)
     assert found.empirical_risk == 3
 
 
-def test_a_run_of_the_norm_ablation_needs_a_prior(finished: Callable[..., RunFolder], placement: Placement) -> None:
+def test_a_run_of_the_norm_ablation_needs_a_prior(
+    finished: Callable[..., RunFolder], settings: ExecutionSettings
+) -> None:
     folder = finished("scale-norm")
     with pytest.raises(UserError, match=r"'scale-norm' is trained without a prior .*--prior 0\.01"):
-        pac_bayes_bound(folder, ASSUMPTIONS, data=placement.data, device=CPU)
-    found = pac_bayes_bound(folder, replace(ASSUMPTIONS, prior=0.05), data=placement.data, device=CPU)
+        pac_bayes_bound(folder, ASSUMPTIONS, data=settings.data, device=CPU)
+    found = pac_bayes_bound(folder, replace(ASSUMPTIONS, prior=0.05), data=settings.data, device=CPU)
     result = folder.read_result()
     assert result is not None
     expected = _divergence_by_enumeration(result["learned"], 0.05)

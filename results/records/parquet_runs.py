@@ -35,7 +35,7 @@ METADATA = b"augbench.campaign"
 UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 
 
-class Campaign:
+class ParquetRuns:
     """A parquet file with runs.
 
     Args:

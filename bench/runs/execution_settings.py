@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Placement:
+class ExecutionSettings:
     """Where and how runs are to be executed.
 
     Attributes:
