@@ -146,7 +146,7 @@ def test_commands_in_pages_exist(page: Path, augbench: CommandLine) -> None:
     text = page.read_text("utf-8")
     commands = set(
         re.findall(
-            r"\baugbench (?:--plugin \S+ )?(\w+)",
+            r"(?<!from )\baugbench (?:--plugin \S+ )?(\w+)",
             "\n".join(blocks(page, "console")) + "\n".join(re.findall(r"`[^`]+`", text)),
         )
     )

@@ -12,8 +12,8 @@ from augbench.bench.commands.logs import RUN_HELP
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.plain_text import safe
-from augbench.bench.launchers.cancelling import AT_WORK, can_be_cancelled, cancel, end_at_once
 from augbench.bench.planning.plan import counts_in_words, runs_in_words
+from augbench.bench.runs.cancelling import AT_WORK, can_be_cancelled, cancel, end_at_once
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.overview import Overview, RunMonitor, SeenRun
 from augbench.bench.runs.run_folder import RunState

@@ -12,7 +12,7 @@ from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.plain_text import safe
 from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
-from augbench.bench.launchers.launching import check_data_and_networks
+from augbench.bench.launching.launch import check_data_and_networks
 from augbench.bench.planning.calibration import add_measurement, measure
 from augbench.bench.planning.estimates import Group
 from augbench.bench.planning.profile import Profile

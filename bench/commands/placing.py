@@ -20,14 +20,14 @@ from augbench.bench.commands.streams import kept_going
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.plain_text import safe
 from augbench.bench.experiment.suite import Suite
-from augbench.bench.launchers.cancelling import SECONDS_TO_STOP, wait_until_stopped
 from augbench.bench.launchers.launcher import EndedAtOnce, Launcher, LaunchRequest, launchers
-from augbench.bench.launchers.launching import launch, little_room, prepare_launch
 from augbench.bench.launchers.local import Local
+from augbench.bench.launching.launch import launch, little_room, prepare_launch
 from augbench.bench.planning.changed_plugins import changed_plugins
 from augbench.bench.planning.estimates import cost_to_confirm
 from augbench.bench.planning.plan import Plan, PlannedRun, make_plan, runs_in_words
 from augbench.bench.planning.recorded_tuning import record_tuning
+from augbench.bench.runs.cancelling import SECONDS_TO_STOP, wait_until_stopped
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.training.environment import choose_device, describe_device

@@ -11,6 +11,7 @@ from augbench.bench.common.errors import shortened
 # Whatever importing or calling a stranger's code may end in, apart from being asked to stop. It is caught only where
 # it becomes a record: a module listed as broken, a check that failed, a run that failed.
 USER_CODE_ERRORS = (Exception, SystemExit)
+PUBLIC_NAMES = "; import what augbench offers from `augbench` itself, as in `from augbench import Method, register`"
 
 
 def format_exception(error: BaseException, *paths: Path) -> str:
@@ -23,7 +24,8 @@ def format_exception(error: BaseException, *paths: Path) -> str:
     message = shortened(" ".join(str(error).split()).rstrip("."))
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     line = own_line(error, *paths)
-    return f"{text} ({line})" if line else text
+    moved = isinstance(error, ModuleNotFoundError) and str(error.name).startswith("augbench.")
+    return f"{text}{f' ({line})' * bool(line)}{PUBLIC_NAMES * moved}"
 
 
 def own_line(error: BaseException, *paths: Path) -> str:

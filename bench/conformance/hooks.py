@@ -19,7 +19,7 @@ RETURNS = {
     "search": "nothing; what is found goes into `learnable`",
     "start_epoch": "nothing",
     "augment": "AugmentedBatch(images) with a float tensor in [0, 1], (copies · batch, channels, height, width)",
-    "draw": "a Draw, as `self.setting.space.sample(…)` makes it",
+    "draw": "a Draw, as `self.context.space.sample(…)` makes it",
     "loss": "a tensor with the loss of each copy of each image, (copies, batch)",
     "regulariser": "one number as a tensor, or None",
     "after_backward": "nothing, and leave network and gradients of the network alone",
@@ -114,7 +114,7 @@ def advice_on(error: BaseException, target: type[Method[Any]], files: Sequence[P
         files: Its files.
     """
     text = str(error)
-    if re.search(r"object has no attribute '(hyperparameters|setting|learnable|optimizers)'", text):
+    if re.search(r"object has no attribute '(hyperparameters|context|learnable|optimizers)'", text):
         return CALL_BASE
     if text.startswith("'Hyperparameters' object has no attribute"):
         return "Set the class attribute `hyperparameters_type` to the class that has it."

@@ -59,7 +59,7 @@ def _split(patterns: torch.Tensor, count: int, seed: int) -> Split:
 
 
 def small_context(channels: int = 1, image_size: int = 14, copies: int = 1, device: str = "cpu") -> RunContext:
-    """Make a setting for a method's own tests.
+    """Make a context for a method's own tests.
 
     Args:
         channels: Colour channels, 1 or 3.

@@ -12,11 +12,11 @@ from augbench.bench.conformance.subject import Subject
 from augbench.bench.contract.method import Method, SharedSpaceMethod
 from augbench.bench.training.trainer import build_network
 
-MADE_BY_BASE = ("hyperparameters", "setting", "learnable", "optimizers")
+MADE_BY_BASE = ("hyperparameters", "context", "learnable", "optimizers")
 DRAWS_OF_SHARED_SPACE = ("augment", "test_policy", "sample_transforms")
 MOST_NAMED = 3  # threads
 HARMLESS = ("variables of the environment", "the random state")
-CALL_BASE = "Call super().__init__(hyperparameters, setting) first in `__init__`."
+CALL_BASE = "Call super().__init__(hyperparameters, context) first in `__init__`."
 
 
 def start(subject: Subject) -> None:
@@ -39,7 +39,7 @@ def _check_draw(target: type[Any]) -> None:
     if any(getattr(target, name) is getattr(SharedSpaceMethod, name) for name in DRAWS_OF_SHARED_SPACE):
         raise ConformanceError(
             "It derives from SharedSpaceMethod and has no `draw`.",
-            "Override `draw(count, generator)`: return `count` draws, as `self.setting.space.sample(…)` makes them.",
+            "Override `draw(count, generator)`: return `count` draws, as `self.context.space.sample(…)` makes them.",
         )
 
 

@@ -183,7 +183,7 @@ class Method(Generic[H]):
 
         Args:
             count: Number of draws N.
-            generator: Source of randomness on the setting's device.
+            generator: Source of randomness on the context's device.
 
         Returns:
             Affine maps g in the coordinates of `Space`, (N, 2, 3), with (g I)(x) = I(g⁻¹x); None for methods whose

@@ -94,7 +94,7 @@ class RunSpec(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "RunSpec":
         """Copy as pydantic does, without what was worked out from the old fields."""
         copy = super().model_copy(update=update, deep=deep)
-        for name in ("identity", "kind", "_all_but_seed"):
+        for name in ("identity", "configuration", "_all_but_seed"):
             copy.__dict__.pop(name, None)
         return copy
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.launchers.launcher import Activity, LaunchRequest
-from augbench.bench.launchers.launching import check_data_and_networks
 from augbench.bench.launchers.ray import Ray, RayLaunch, worker_environment
 from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
+from augbench.bench.launching.launch import check_data_and_networks
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.runs.claim import BusyError
 from augbench.bench.runs.output_folder import check_output_folder, is_run_folder, mark_output_folder

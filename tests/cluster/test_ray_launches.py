@@ -29,7 +29,7 @@ Outcome = Callable[[RunFolder], dict[str, Any]]
 
 PATIENCE = 240.0  # seconds; far longer than anything takes on a machine that does nothing else
 MARK = "AUGBENCH_TEST_MARK"
-NODES = Path(__file__).with_name("ray_nodes.py")
+NODES = Path(__file__).parents[1] / "shared" / "ray_nodes.py"
 
 
 def wait_until(is_so: Callable[[], bool], what: str, process: "subprocess.Popen[str] | None" = None) -> None:

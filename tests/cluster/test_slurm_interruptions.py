@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from slurm_site import PATIENCE, Outcome, Site, attempt, kill_owner
 
-from augbench.bench.launchers.cancelling import cancel
 from augbench.bench.runs import slurm_client
+from augbench.bench.runs.cancelling import cancel
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.slurm.lab.processes import wait_until

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from augbench.bench.launchers import cancelling
-from augbench.bench.launchers.cancelling import wait_until_stopped
-from augbench.bench.runs import run_states
+from augbench.bench.runs import cancelling, run_states
+from augbench.bench.runs.cancelling import wait_until_stopped
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import claimed, this_machine
 from augbench.bench.runs.run_folder import RunFolder, RunState

@@ -10,7 +10,7 @@ import pytest
 from augbench.bench.conformance import CHECKS
 
 CommandLine = Callable[..., tuple[int, str, str]]
-PLANTED = Path(__file__).parent.parent / "bench" / "planted_faults.py"
+PLANTED = Path(__file__).parents[1] / "shared" / "planted_faults.py"
 
 
 def test_a_method_that_keeps_the_contract(augbench: CommandLine) -> None:

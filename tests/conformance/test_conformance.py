@@ -15,7 +15,7 @@ from augbench.bench.experiment.catalogues import methods
 from augbench.bench.registry.plugins import load_plugin, marked_classes
 
 FILES = ("planted_faults", "planted_run_faults", "planted_slips")
-PLUGINS = [load_plugin(Path(__file__).with_name(f"{name}.py")) for name in FILES]
+PLUGINS = [load_plugin(Path(__file__).parents[1] / "shared" / f"{name}.py") for name in FILES]
 PLANTED = {target.name: target for plugin in PLUGINS if plugin.module for target in marked_classes(plugin.module)}
 
 # Fault: the checks that must fail, and no other, with what the first of them says.
@@ -73,7 +73,7 @@ SLIPS = {
     "joined-hook": (["hooks"], "close to that of the hook `after_epoch`"),
     "draw-without-base": (["hooks"], "a `draw` that nothing calls"),
     "no-base-start": (["start"], "has no `hyperparameters` after its `__init__`"),
-    "no-base-start-used": (["start"], "has no attribute 'setting'"),
+    "no-base-start-used": (["start"], "has no attribute 'context'"),
     "no-draw": (["start"], "has no `draw`"),
     "no-hyperparameters-type": (
         ["hyperparameters"],
@@ -137,8 +137,8 @@ def test_every_fault_that_is_planted_is_looked_for() -> None:
 
 
 ADVICE = {
-    "no-base-start": "Call super().__init__(hyperparameters, setting) first",
-    "no-base-start-used": "Call super().__init__(hyperparameters, setting) first",
+    "no-base-start": "Call super().__init__(hyperparameters, context) first",
+    "no-base-start-used": "Call super().__init__(hyperparameters, context) first",
     "no-hyperparameters-type-said": "Set the class attribute `hyperparameters_type`",
     "no-zero-grad": "gradients are not saved: clear them in `after_backward`",
     "draw-of-numbers": "No line of the method is part of it, but `draw` was called there: it must return a Draw,",
@@ -179,7 +179,7 @@ def test_an_exception_names_the_line_of_the_method() -> None:
     (failure,) = check_method(PLANTED["raises"]).failures
     number = re.search(r"\(line (\d+) of planted_faults\.py\)", failure.text)
     assert number is not None
-    assert PLUGINS[0].path.read_text().splitlines()[int(number[1]) - 1].strip() == "self.setting.epochs / 0"
+    assert PLUGINS[0].path.read_text().splitlines()[int(number[1]) - 1].strip() == "self.context.epochs / 0"
 
 
 def test_wrong_quick_hyperparameters_are_the_methods_fault_and_given_ones_the_users() -> None:

@@ -71,7 +71,7 @@ def test_whom_a_run_waits_for_is_said_once(
 ) -> None:
     folder = plant.running()
     pool = WorkerPool(LaunchRequest(plant.out, settings, Profile()))
-    monkeypatch.setattr(pool, "hire", lambda number: worker_that(BUSY))
+    monkeypatch.setattr(pool, "start_worker", lambda number: worker_that(BUSY))
     monkeypatch.setattr(local, "BUSY_SECONDS", 0.0)
     pool.waiting.put(PlannedRun(folder.read_spec(), folder, RunState.RUNNING))
     pool.work(0)

@@ -229,6 +229,7 @@ def test_what_a_file_prints_does_not_spoil_json(augbench: CommandLine, tmp_path:
 
 IMPORTED = "from augbench.bench.registry.registry import register"
 BROKEN = {
+    "import augbench.bench.method": "import what augbench offers from `augbench` itself",
     "import a_library_that_is_not_there": "could not be imported: ModuleNotFoundError: No module named 'a_library_th",
     "\n\nclass OwnError(Exception): pass\nraise OwnError('no [driver]')": "OwnError: no [driver] (line 4 of mine.py).",
     "import sys\nsys.exit(3)": "could not be imported: SystemExit: 3 (line 2 of mine.py).",

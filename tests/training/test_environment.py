@@ -17,8 +17,8 @@ from augbench.bench.training.environment import available_devices, choose_device
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a git checkout with one file of code and take the code to be there."""
-    (tmp_path / "bench").mkdir()
-    code = tmp_path / "bench" / "environment.py"
+    (tmp_path / "bench" / "training").mkdir(parents=True)
+    code = tmp_path / "bench" / "training" / "environment.py"
     code.write_text("one = 1\n")
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
@@ -37,7 +37,7 @@ def test_code_is_clean_until_a_file_of_it_changes(checkout: Path) -> None:
     (checkout / "my-runs").mkdir()
     (checkout / "my-runs" / "result.json").write_text("{}")
     assert code_state()["dirty"] is False
-    (checkout / "bench" / "environment.py").write_text("one = 2\n")
+    (checkout / "bench" / "training" / "environment.py").write_text("one = 2\n")
     assert code_state()["dirty"] is True
 
 
@@ -49,7 +49,7 @@ def test_a_new_file_of_code_is_a_change(checkout: Path) -> None:
 
 def test_an_installed_package_has_no_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the environment that it is installed in lies inside somebody's checkout."""
-    installed = checkout / "venv" / "augbench" / "bench"
+    installed = checkout / "venv" / "augbench" / "bench" / "training"
     installed.mkdir(parents=True)
     (installed / "environment.py").touch()
     monkeypatch.setattr(environment, "__file__", str(installed / "environment.py"))
@@ -78,7 +78,7 @@ def test_code_in_a_worktree_has_a_commit(
 ) -> None:
     place = tmp_path_factory.mktemp("beside") / "tree"
     git(checkout, "worktree", "add", "--quiet", str(place))
-    monkeypatch.setattr(environment, "__file__", str(place / "bench" / "environment.py"))
+    monkeypatch.setattr(environment, "__file__", str(place / "bench" / "training" / "environment.py"))
     assert code_state() == {"commit": git(checkout, "rev-parse", "HEAD"), "dirty": False}
 
 
@@ -136,7 +136,7 @@ def test_a_package_that_pip_took_from_a_repository_has_its_commit(
 ) -> None:
     installed = Mock(read_text=lambda name: written if name == "direct_url.json" else "", locate_file=tmp_path.joinpath)
     monkeypatch.setattr(environment, "distribution", {"augbench": installed}.__getitem__)
-    monkeypatch.setattr(environment, "__file__", str(tmp_path / "augbench" / "bench" / "environment.py"))
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "augbench" / "bench" / "training" / "environment.py"))
     assert code_state() == {"commit": commit, "dirty": None}
     monkeypatch.setattr(environment, "__file__", str(tmp_path / "another" / "environment.py"))
     assert code_state() == {"commit": None, "dirty": None}

@@ -258,7 +258,7 @@ def _record_time_out(run: "RunFolder", reason: str) -> None:
 
 
 def _cancel_the_others(submission: "Submission") -> None:
-    from augbench.bench.launchers.cancelling import cancel
+    from augbench.bench.runs.cancelling import cancel
     from augbench.bench.runs.run_folder import RunFolder
     from augbench.bench.runs.submissions import read_submissions
 

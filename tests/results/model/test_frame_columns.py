@@ -32,7 +32,7 @@ def test_reading_needs_no_code_that_trains() -> None:
     needed = f"import sys, augbench.results.model.frame; print(*{ours})"
     found = subprocess.run([sys.executable, "-c", needed], capture_output=True, text=True, check=True).stdout.split()
     assert "augbench.results.model.frame" in found
-    assert not [name for name in found if "training" in name or name.startswith("augbench.methods.")]
+    assert not [name for name in found if "trainer" in name or name.startswith("augbench.methods.")]
 
 
 def test_which_images_are_right_averaged_over_repeats(tmp_path: Path, write_run: WriteRun) -> None:

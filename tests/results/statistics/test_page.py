@@ -4,7 +4,7 @@ import doctest
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "statistics.md"
+PAGE = Path(__file__).parents[3] / "docs" / "statistics.md"
 
 
 def test_examples() -> None:

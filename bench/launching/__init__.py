@@ -1,0 +1,1 @@
+"""Having planned runs executed: what must be right before, and the launch."""
