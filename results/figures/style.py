@@ -19,8 +19,10 @@ from matplotlib.lines import Line2D
 
 from augbench.results.figures.text import FONT, LINE, text_width, wrap_text
 
-ONE_COLUMN, TWO_COLUMNS = 3.4, 7.0
-"""Widths of a journal's column and page, inches."""
+ONE_COLUMN = 3.4
+"""Width of a figure in one column of a journal, in inches."""
+TWO_COLUMNS = 7.0
+"""Width of a figure across a page of a journal, in inches."""
 
 TITLE_SIZE, LABEL_SIZE, LEGEND_SIZE = 8, 7.5, 7
 """Sizes of fonts, points."""
