@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+import augbench as public
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.commands.creating import NewMethod
 from augbench.bench.common.files import write_text
@@ -22,7 +23,7 @@ from augbench.bench.planning.profile import parse_profile
 from augbench.bench.registry.plugins import GROUPS, load_plugin, plugins_added
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 ADDING = ROOT / "docs" / "adding-a-method.md"
 CommandLine = Callable[..., tuple[int, str, str]]
 
@@ -159,3 +160,17 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8"))
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+def test_every_public_name_is_in_the_reference_once() -> None:
+    names = re.findall(r"^::: augbench\.(\w+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(names) == sorted(public.__all__)
+
+
+def test_code_in_pages_imports_public_names_only() -> None:
+    code = "\n".join(text for page in PAGES for language in ("python", "pycon") for text in blocks(page, language))
+    assert set(re.findall(r"(?:from|import) (augbench[\w.]*)", code)) == {"augbench"}
+
+
+def test_citation_names_this_version() -> None:
+    assert f"\nversion: {public.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
