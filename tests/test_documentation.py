@@ -142,17 +142,15 @@ def test_the_cookbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert gains[names["where"], label, draws].to_numpy() == pytest.approx(by_hand.to_numpy())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_in_pages_exist(page: Path, augbench: CommandLine) -> None:
-    text = page.read_text("utf-8")
-    commands = set(
-        re.findall(
-            r"(?<!from )\baugbench (?:--plugin \S+ )?(\w+)",
-            "\n".join(blocks(page, "console")) + "\n".join(re.findall(r"`[^`]+`", text)),
-        )
-    )
-    for command in commands:
-        assert augbench(command, "--help")[0] == 0, command
+def test_commands_in_pages_exist(augbench: CommandLine) -> None:
+    pages: dict[str, str] = {}
+    for page in PAGES:
+        text = "\n".join([*blocks(page, "console"), *re.findall(r"`[^`]+`", page.read_text("utf-8"))])
+        for command in re.findall(r"(?<!from )\baugbench (?:--plugin \S+ )?(\w+)", text):
+            pages[command] = page.name
+    assert len(pages) > 15
+    missing = {command: page for command, page in pages.items() if augbench(command, "--help")[0] != 0}
+    assert not missing
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -174,3 +172,9 @@ def test_code_in_pages_imports_public_names_only() -> None:
 
 def test_citation_names_this_version() -> None:
     assert f"\nversion: {public.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_source_files_in_pages_exist(page: Path) -> None:
+    paths = re.findall(r"`((?:\w+/)+\w+\.(?:py|toml|csv))`", page.read_text("utf-8"))
+    assert not [path for path in paths if not (ROOT / path).exists() and not (ROOT / "bench" / path).exists()]
