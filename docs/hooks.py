@@ -14,7 +14,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 ADDED = (
-    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "slurm/README.md", "slurm/profiles/*.toml"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "slurm/README.md", "slurm/profiles/*.toml"),
     *("results/published/*.md", "results/measured/*/*", "results/measured/*.parquet"),
 )
 LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)")
