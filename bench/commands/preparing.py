@@ -107,7 +107,7 @@ class _Progress(ProgressCallback):
             self.tasks[what] = self.bars.add_task(what)
         self.bars.update(self.tasks[what], completed=done, total=total)
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -23,7 +23,7 @@ PLUGIN = '''
 import os
 from pathlib import Path
 import numpy as np
-from augbench.bench.data.downloads import Published
+from augbench.bench.data.downloads import RemoteFile
 from augbench.bench.data.prepared import Arrays, PreparedSource
 from augbench.bench.registry.registry import register
 from augbench.bench.data.source_files import SourceFile
@@ -42,7 +42,7 @@ class Made(PreparedSource):
     @classmethod
     def sources(cls):
         """One file."""
-        file = Published("{name}.bin", "{md5}", {size}, ("{url}",))
+        file = RemoteFile("{name}.bin", "{md5}", {size}, ("{url}",))
         return (SourceFile(file.path, file.md5, file),)
 
     def read(self, files):

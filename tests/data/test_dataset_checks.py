@@ -120,7 +120,7 @@ def test_training_labels_that_no_run_can_use(labels: Any, words: list[str]) -> N
         (replace(GOOD, classes=LABELS.max() + 1), ["`classes` is tensor(5)"]),  # type: ignore[arg-type]
         (replace(GOOD, classes=6), ["`train.labels` has no image of 1 of the 6 classes (5)"]),
         (replace(GOOD, provenance=Path("x")), ["`provenance`", "str"]),  # type: ignore[arg-type]
-        (replace(GOOD, planted={}), ["`planted` is of type dict", "PlantedLaw"]),  # type: ignore[arg-type]
+        (replace(GOOD, planted={}), ["`planted` is of type dict", "PlantedDistribution"]),  # type: ignore[arg-type]
         (train(held_out=torch.zeros(TRAIN_IMAGES)), ["`held_out` is float32", "bool"]),
         (train(held_out=torch.zeros(3, dtype=torch.bool)), ["`held_out` has the shape (3,)", "(120,)"]),
         (replace(GOOD, upright_test=GOOD.test.images), ["`upright_test` is of type Tensor", "Split"]),  # type: ignore[arg-type]

@@ -212,14 +212,14 @@ def test_a_folder_without_permission_is_named(server: Any, tmp_path: Path, monke
 DOWNLOADING = """
 import sys
 from pathlib import Path
-from augbench.bench.data.downloads import ProgressCallback, Published, download
+from augbench.bench.data.downloads import ProgressCallback, RemoteFile, download
 url, md5, size, place, root = sys.argv[1:]
 class Printing(ProgressCallback):
     def progress(self, what, done, total):
         print(done, flush=True)
-    def say(self, text):
+    def message(self, text):
         print(text, flush=True)
-download(Published(place, md5, int(size), (url,)), Path(root), Printing())
+download(RemoteFile(place, md5, int(size), (url,)), Path(root), Printing())
 """
 LONG = bytes(range(256)) * 4 * 500
 FIRST = 300_001  # bytes that come before the server stalls

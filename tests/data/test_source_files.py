@@ -336,7 +336,7 @@ def test_the_combined_md5_covers_every_file_in_its_order() -> None:
 def test_listeners_hear_of_the_archive(root: Path) -> None:
     heard: list[str] = []
     progress = ProgressCallback()
-    progress.say = heard.append  # type: ignore[method-assign]
+    progress.message = heard.append  # type: ignore[method-assign]
     (root / ARCHIVE).write_bytes(PACKED)
     provide(root, sources(), progress=progress)
     assert heard == [f"Unpacking {ARCHIVE} …"]
