@@ -1,19 +1,17 @@
 """CIFAR's batch files, which are pickles: only arrays and plain values are read from them, nothing is executed."""
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.downloads import RemoteFile
+from augbench.bench.data.prepared import Arrays, PreparedSource
 from augbench.bench.data.source_files import SourceFile
-
-if TYPE_CHECKING:
-    from torchvision.datasets import CIFAR10
 
 ARRAY_PARTS = {
     "_reconstruct": np.empty(0).__reduce__()[0],  # it has moved between versions of numpy
@@ -25,51 +23,56 @@ MORE_MIRRORS = ("https://cave.cs.toronto.edu/kriz/",)  # where the authors' addr
 SIDE = 32
 
 
-def cifar_sources(kind: "type[CIFAR10]", size: int) -> tuple[SourceFile, ...]:
-    """Describe the batch files, first those to train on, as torchvision knows them.
+class Cifar(PreparedSource):
+    """Base of CIFAR-10 and CIFAR-100: an archive of batches, the last of which is to test on.
 
-    Args:
-        kind: torchvision's class.
-        size: Size of the archive in bytes.
+    Attributes:
+        torchvision_name: Name of torchvision's class, which has the names, addresses and md5s.
+        archive_size: Size of the archive in bytes.
+        label: What the labels are called in a batch.
     """
-    urls = (kind.url, *(mirror + kind.filename for mirror in MORE_MIRRORS))
-    archive = RemoteFile(kind.filename, kind.tgz_md5, size, urls)
-    return tuple(
-        SourceFile(f"{kind.base_folder}/{name}", md5, archive) for name, md5 in (*kind.train_list, *kind.test_list)
-    )
+
+    torchvision_name: ClassVar[str]
+    archive_size: ClassVar[int]
+    label: ClassVar[str]
+
+    @classmethod
+    def sources(cls) -> tuple[SourceFile, ...]:
+        """Return the batch files."""
+        from torchvision import datasets  # here, since it takes seconds and is seldom needed
+
+        theirs = getattr(datasets, cls.torchvision_name)
+        urls = (theirs.url, *(mirror + theirs.filename for mirror in MORE_MIRRORS))
+        archive = RemoteFile(theirs.filename, theirs.tgz_md5, cls.archive_size, urls)
+        batches = (*theirs.train_list, *theirs.test_list)
+        return tuple(SourceFile(f"{theirs.base_folder}/{name}", md5, archive) for name, md5 in batches)
+
+    def read(self, files: Mapping[str, Path]) -> Arrays:
+        """Read the batches."""
+        *train, test = files.values()
+        return Arrays(*self._read(train), *self._read([test]))
+
+    def _read(self, paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        batches = [read_batch(path) for path in paths]
+        images = np.concatenate([batch["data"].reshape(-1, 3, SIDE, SIDE) for batch in batches])
+        return images, np.concatenate([np.array(batch[self.label], dtype=np.int64) for batch in batches])
 
 
-def read_batches(paths: Sequence[Path], label: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read images (N, 3, 32, 32) and labels (N,) of several batch files.
-
-    Args:
-        paths: The files.
-        label: What the labels are called in them.
+def read_batch(path: Path) -> dict[str, Any]:
+    """Read a batch file.
 
     Raises:
-        UserError: If something else is in a file.
+        UserError: If it asks for anything but arrays.
     """
-    batches = [_read_batch(path) for path in paths]
-    try:
-        images = np.concatenate([batch["data"].reshape(-1, 3, SIDE, SIDE) for batch in batches])
-        labels = np.concatenate([np.array(batch[label], dtype=np.int64) for batch in batches])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        names = ", ".join(path.name for path in paths)
-        raise UserError(f"{names} hold no images with {label} ({error}). Put the originals in their place.") from None
-    return images, labels
-
-
-def _read_batch(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
-        try:
-            content = _ArraysOnly(file, encoding="latin1").load()
-        except (pickle.UnpicklingError, EOFError) as error:
-            raise UserError(f"{path} is no batch of CIFAR: {error}. Put the original in its place.") from None
-    return content if isinstance(content, dict) else {}
+        batch: dict[str, Any] = _ArraysOnly(file, encoding="latin1").load()
+        return batch
 
 
 class _ArraysOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module in ARRAY_MODULES and name in ARRAY_PARTS:
             return ARRAY_PARTS[name]
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is refused")
+        raise UserError(
+            f"A batch file of CIFAR asks for {module}.{name}, which is refused. Put the original in its place."
+        )

@@ -1,4 +1,4 @@
-"""What data sets of small grey images have in common: their size and how they are turned."""
+"""Options and rotations that data sets of small grey images share."""
 
 import math
 from dataclasses import replace

@@ -1,63 +1,52 @@
-"""The idx format, in which MNIST and Fashion-MNIST are published, and what data sets of that kind have in common."""
+"""Data sets that are published in MNIST's four files: MNIST and Fashion-MNIST."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from augbench.bench.common.errors import UserError
 from augbench.bench.data.downloads import RemoteFile
 from augbench.bench.data.prepared import Arrays
 from augbench.bench.data.source_files import SourceFile
+from augbench.datasets.digits import PreparedDigits
 
-PARTS = ("train", "t10k")
 
+class IdxDigits(PreparedDigits):
+    """Base of data sets that come as four `.gz` files of the idx format, which torchvision knows and reads.
 
-def idx_sources(
-    folder: str,
-    unpacked_md5: Mapping[str, str],
-    packed_md5: Mapping[str, str],
-    sizes: Mapping[str, int],
-    mirrors: list[str],
-) -> tuple[SourceFile, ...]:
-    """Describe the four files of such a data set.
-
-    Args:
-        folder: Where they belong below the folder of data sets.
-        unpacked_md5: md5 of each file by its name, once unpacked.
-        packed_md5: md5 of each `.gz` file by its name.
-        sizes: Size of each `.gz` file in bytes.
-        mirrors: Addresses that end in a slash.
+    Attributes:
+        torchvision_name: Name of torchvision's class, which has the names, addresses and md5s of the `.gz` files.
+        files: Name and md5 of each unpacked file, and size of its `.gz` file in bytes: training images, training
+            labels, test images, test labels.
+        more_mirrors: Addresses, ending in a slash, that torchvision does not have.
     """
-    published = {
-        name: RemoteFile(
-            f"{folder}/{name}.gz",
-            packed_md5[f"{name}.gz"],
-            sizes[f"{name}.gz"],
-            tuple(f"{mirror}{name}.gz" for mirror in mirrors),
+
+    torchvision_name: ClassVar[str]
+    files: ClassVar[tuple[tuple[str, str, int], ...]]
+    more_mirrors: ClassVar[tuple[str, ...]]
+    classes = 10
+
+    @classmethod
+    def sources(cls) -> tuple[SourceFile, ...]:
+        """Return the four files."""
+        from torchvision import datasets  # here, since it takes seconds and is seldom needed
+
+        theirs = getattr(datasets, cls.torchvision_name)
+        folder, packed_md5 = f"{cls.torchvision_name}/raw", dict(theirs.resources)
+        sources = []
+        for name, md5, size in cls.files:
+            urls = tuple(f"{mirror}{name}.gz" for mirror in (*theirs.mirrors, *cls.more_mirrors))
+            packed = RemoteFile(f"{folder}/{name}.gz", packed_md5[f"{name}.gz"], size, urls)
+            sources.append(SourceFile(f"{folder}/{name}", md5, packed))
+        return tuple(sources)
+
+    def read(self, files: Mapping[str, Path]) -> Arrays:
+        """Read the four files."""
+        from torchvision.datasets.mnist import read_image_file, read_label_file
+
+        images, labels, test_images, test_labels = files.values()
+        return Arrays(
+            read_image_file(images)[:, None].numpy(),
+            read_label_file(labels).numpy(),
+            read_image_file(test_images)[:, None].numpy(),
+            read_label_file(test_labels).numpy(),
         )
-        for name in unpacked_md5
-    }
-    return tuple(SourceFile(f"{folder}/{name}", md5, published[name]) for name, md5 in unpacked_md5.items())
-
-
-def read_idx_data(files: Mapping[str, Path]) -> Arrays:
-    """Read the four files of such a data set, in the order of `idx_sources`."""
-    images, labels, test_images, test_labels = (read_idx(path) for path in files.values())
-    return Arrays(images[:, None], labels.astype(np.int64), test_images[:, None], test_labels.astype(np.int64))
-
-
-def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read an idx file of bytes: two zeros, type (8: uint8), number of dimensions, sizes as big-endian int32, data.
-
-    Raises:
-        UserError: If it is something else.
-    """
-    content = path.read_bytes()
-    dimensions = content[3] if content.startswith(bytes([0, 0, 8])) and len(content) > 3 else 0
-    start = 4 + 4 * dimensions
-    shape = np.frombuffer(content[4:start], dtype=">i4") if dimensions and len(content) >= start else np.empty(0)
-    if not len(shape) or len(content) - start != shape.prod():
-        raise UserError(f"{path} is no idx file of bytes. Put the original in its place.")
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)

@@ -46,7 +46,7 @@ class Mnist5k(DatasetSource):
         return data if size == data.image_size else shrunk(data, size)
 
     def transform(self, images: torch.Tensor) -> torch.Tensor:
-        """Change the images (N, 1, 28, 28), uint8, before they are shrunk; the same tensor where nothing is changed."""
+        """Transform the images (N, 1, 28, 28), uint8, before they are shrunk; this class returns the same tensor."""
         return images
 
 

@@ -1,4 +1,4 @@
-"""Any data set with a planted symmetry: each image is transformed once by a draw from a law that is known exactly."""
+"""Any data set with a planted symmetry: each image is transformed once by a draw from a known distribution."""
 
 import hashlib
 from dataclasses import replace
@@ -22,10 +22,10 @@ PLANTING_SEED = 20250321
 
 
 class PlantedOptions(PlantedDistribution, DatasetOptions):
-    """Options of a planted data set: the data set beneath and the law.
+    """Options of a planted data set: the base and the distribution.
 
     Attributes:
-        base_options: Those that differ from the base's defaults, so that one data set has one identity.
+        base_options: Options that differ from the base's defaults, so that one data set has one identity.
     """
 
     base: str = Field("mnist5k", description="registered data set whose images are transformed")
@@ -40,7 +40,7 @@ class PlantedOptions(PlantedDistribution, DatasetOptions):
         if name in bases:
             return name
         if name in catalogue.entries:
-            raise ValueError("a planted data set cannot be planted again; write both symmetries into one law")
+            raise ValueError("a planted data set cannot be planted again; describe both symmetries in one")
         raise ValueError(" ".join([one_of("data set", name, bases), *map(str, catalogue.broken)]).rstrip("."))
 
     @field_validator("shrink", mode="before")
@@ -61,25 +61,25 @@ class PlantedOptions(PlantedDistribution, DatasetOptions):
             raise ValueError(str(error).rstrip(".")) from None
 
     @property
-    def law(self) -> PlantedDistribution:
-        """What is planted."""
+    def distribution(self) -> PlantedDistribution:
+        """Distribution of the transforms."""
         return PlantedDistribution.model_validate(self.model_dump(include=set(PlantedDistribution.model_fields)))
 
     @property
     def base_component(self) -> Component:
-        """Identify the data set beneath, with its version and checksum."""
+        """Identify the base, with its version and checksum."""
         return dataset_component(self.base, self.base_options, "base_options")
 
 
 @register("planted")
 class Planted(DatasetSource):
-    """Images of another data set, train and test, each transformed once by a seeded draw from a known law.
+    """Images of another data set, train and test, each transformed once by a seeded draw from a known distribution.
 
-    What a learner finds can then be compared with what is there. Images are resampled as augmented ones are, then
-    rounded to whole grey levels; what the law leaves alone stays as it is.
+    What a learner finds can then be compared with what was planted. Images are resampled as augmented images are, then
+    rounded to whole grey levels. An image whose draw is the identity stays as it is.
     """
 
-    title = "another data set, each image transformed once by a known law"
+    title = "another data set, each image transformed once by a known distribution"
     version = 2  # probes turn the images as they were before
     options_type = PlantedOptions
 
@@ -87,22 +87,22 @@ class Planted(DatasetSource):
         """Load the base, transform its images and shrink them."""
         options = _planted(options)
         base, base_options = self.base(options)
-        data, law = load_checked(base, base_options, root), options.law
+        data, planted = load_checked(base, base_options, root), options.distribution
         _check_size(data, options)
         random = np.random.RandomState(PLANTING_SEED)  # the one NumPy generator whose stream is frozen
-        train, test = (_plant(split, law, random, options.shrink) for split in (data.train, data.test))
+        train, test = (_plant(split, planted, random, options.shrink) for split in (data.train, data.test))
         before = data.probe_images
         upright = Split(shrink(before.images, data.image_size), before.labels)  # the size at which it is planted
-        provenance = f"{data.provenance}; planted: {law.label}"
-        return replace(data, train=train, test=test, provenance=provenance, planted=law, upright_test=upright)
+        provenance = f"{data.provenance}; planted: {planted.label}"
+        return replace(data, train=train, test=test, provenance=provenance, planted=planted, upright_test=upright)
 
     def base(self, options: DatasetOptions) -> tuple[DatasetSource, DatasetOptions]:
-        """Return the data set beneath."""
+        """Return the base."""
         options = _planted(options)
         return dataset_and_options(options.base, options.base_options)
 
     def source_checksum(self, options: DatasetOptions) -> str:
-        """Make a checksum of all that identifies the base: name, version, every option and its own checksum."""
+        """Return the checksum of all that identifies the base: name, version, every option and its own checksum."""
         content = canonical_json(_planted(options).base_component.model_dump(mode="json"))
         return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
 
@@ -127,28 +127,30 @@ def _planted(options: DatasetOptions) -> PlantedOptions:
     return PlantedOptions.model_validate(options.model_dump())
 
 
-def _plant(split: Split, law: PlantedDistribution, random: np.random.RandomState, factor: int) -> Split:
+def _plant(split: Split, planted: PlantedDistribution, random: np.random.RandomState, factor: int) -> Split:
     space = shared_space(split.images.shape[-1])
-    inverse = space.inverse_matrices(draw(len(split), law, space, random)).float()
+    inverse = space.inverse_matrices(draw(len(split), planted, space, random)).float()
     return Split(transform_and_shrink(split.images, inverse, space.image_size // factor), split.labels)
 
 
-def draw(count: int, law: PlantedDistribution, space: Space, random: np.random.RandomState) -> Draw:
-    """Draw from a planted law; images get the same random numbers whatever the law, so laws can be compared in pairs.
+def draw(count: int, planted: PlantedDistribution, space: Space, random: np.random.RandomState) -> Draw:
+    """Draw transforms from a planted distribution.
+
+    Each image gets the same random numbers whatever the distribution, so that distributions can be compared in pairs.
 
     Args:
         count: Number of draws N.
-        law: The law.
-        space: The shared space.
+        planted: The distribution.
+        space: The affine space.
         random: Source of randomness.
     """
-    active = random.uniform(size=(count, len(law.fractions))) < law.fractions
-    magnitudes = random.uniform(-1, 1, size=(count, len(law.ranges))) * law.ranges
+    active = random.uniform(size=(count, len(planted.fractions))) < planted.fractions
+    magnitudes = random.uniform(-1, 1, size=(count, len(planted.ranges))) * planted.ranges
     always = torch.ones(count, dtype=torch.bool)
     return Draw(
         active=torch.from_numpy(np.pad(active, ((0, 0), (0, 1)))),  # never a crop
         magnitudes=torch.from_numpy(magnitudes),
-        half_turn=always,  # the share says how many images change, so the drawn element is never the identity
+        half_turn=always,  # the fraction says how many images change, so the drawn element is never the identity
         flip=always,
         offsets=torch.full((count, 2), space.padding),
     )

@@ -10,8 +10,4 @@ class SvhnExtra(Svhn):
 
     title = "SVHN with its extra digits: 604,388 train, 26,032 test"
     checksum = "md5:26bdea76a2439560166f68acba69b298"
-
-    @classmethod
-    def parts(cls) -> tuple[str, ...]:
-        """Return the published parts, the last of which is to test on."""
-        return "train", "extra", "test"
+    parts = ("train", "extra", "test")

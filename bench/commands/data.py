@@ -21,7 +21,7 @@ def prepare(
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
 ) -> None:
-    """Turn published files into arrays below --data, downloading those that are missing; what is there is kept."""
+    """Turn published files into arrays below --data, and download missing files; prepared data sets are kept."""
     with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
         from augbench.bench.commands.preparing import prepare_datasets
 
@@ -36,7 +36,7 @@ def verify(
     data: Data = DEFAULT_DATA,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Read every byte of prepared data sets and compare it with what was written; exit status 2 if one is damaged."""
+    """Compare every byte of prepared data sets with their manifests; exit status 2 if one is damaged."""
     with ended_by_ctrl_c():
         from augbench.bench.commands.preparing import verify_datasets
 

@@ -1,8 +1,6 @@
-"""Preparing and verifying data sets, with progress bars, for `augbench data`."""
+"""Prepares and verifies data sets with progress bars, for `augbench data`."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import data_folder
 from augbench.bench.commands.screen import progress_bars, waiting
 from augbench.bench.common.errors import UserError, to_paste
-from augbench.bench.data.array_folder import DamagedDataError, check_arrays, read_manifest
+from augbench.bench.data.array_folder import DamagedDataError, read_manifest
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource
 from augbench.bench.data.dataset_checks import UnusableDataError, load_checked
 from augbench.bench.data.downloads import ProgressCallback, RemoteFile, disk_errors, megabytes
@@ -27,30 +25,31 @@ from augbench.bench.registry.plugins import explaining
 
 
 def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Path | None, *, offline: bool) -> None:
-    """Make the arrays of data sets that are not there yet.
+    """Prepare data sets that are not prepared yet.
 
     Args:
         names: Data sets.
         suite: Suite whose data sets are wanted as well.
         data: Folder of data sets.
         given: Folder with files that were downloaded elsewhere.
-        offline: Whether nothing is to be downloaded.
+        offline: Whether to download nothing.
 
     Raises:
         UserError: If there is no such data set or suite, or files are missing.
         typer.Exit: With status 130 after Ctrl-C.
     """
     if given is not None and not given.is_dir():
-        raise UserError(f"--from {given} is no folder. Give the folder that the files are in.")
+        raise UserError(f"--from {given} is not a folder. Give the folder that the files are in.")
     console = Console(stderr=True)
     sources = _named(names) | _of_suite(suite)
     if not sources:
         raise UserError("Name the data sets to prepare, or give --suite. `augbench list datasets` shows all.")
     try:
-        with _listening(console) as progress:
-            _prepare(list(sources.values()), FileResolver(data_folder(data), given, offline, progress), console)
+        with progress_bars(console, DownloadColumn(), TransferSpeedColumn()) as bars:
+            resolver = FileResolver(data_folder(data), given, offline, _Progress(console, bars))
+            _prepare(list(sources.values()), resolver, console)
     except KeyboardInterrupt:
-        console.print("Stopped. The same command goes on from here.")
+        console.print("Stopped. The same command continues from here.")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -95,7 +94,7 @@ def _of_suite(suite: str | None) -> dict[str, DatasetSource]:
 
 
 class _Progress(ProgressCallback):
-    """A bar for each download, and sentences."""
+    """Shows a bar for each download, and prints messages."""
 
     def __init__(self, console: Console, bars: Progress) -> None:
         self.console = console
@@ -111,27 +110,21 @@ class _Progress(ProgressCallback):
         self.console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
-@contextmanager
-def _listening(console: Console) -> Iterator[ProgressCallback]:
-    with progress_bars(console, DownloadColumn(), TransferSpeedColumn()) as bars:
-        yield _Progress(console, bars)
-
-
 @dataclass(frozen=True)
 class Verified:
-    """What is known of a prepared data set after every byte of it was read.
+    """A prepared data set after all its bytes were compared with the manifest.
 
     Attributes:
         name: Name of the data set.
-        folder: Where it is.
-        problem: What is wrong; nothing if it is sound, and the rest is unknown otherwise.
+        folder: Folder of its arrays.
+        problem: What is damaged; empty if nothing is. The attributes below are only known if nothing is.
         train: Number of training images.
         test: Number of test images.
         shape: Channels, height and width of an image.
         classes: Number of classes.
         mean: Mean of each channel of the training images, in [0, 1].
-        deviation: Standard deviation of each channel of the training images.
-        size: Bytes on disk.
+        deviation: Standard deviation of each channel of the training images, in [0, 1].
+        size: Size on disk in bytes.
     """
 
     name: str
@@ -147,10 +140,10 @@ class Verified:
 
 
 def verify_datasets(names: list[str], data: Path, *, as_json: bool) -> None:
-    """Compare prepared data sets with what was written, and print what there is.
+    """Compare prepared data sets with their manifests, and print what there is.
 
     Args:
-        names: Data sets; all that are prepared if there are none.
+        names: Data sets; empty for all that are prepared.
         data: Folder of data sets.
         as_json: Whether to print JSON.
 
@@ -169,53 +162,61 @@ def verify_datasets(names: list[str], data: Path, *, as_json: bool) -> None:
         console.print(_table(found))
         for one in found:
             console.print(f"{one.name}: {one.folder}", markup=False, highlight=False, soft_wrap=True)
-    wrong = [f"{one.name}: {one.problem}" for one in found if one.problem]
+    wrong = [one for one in found if one.problem]
     if wrong:
-        again = to_paste("data", "prepare", *(one.name for one in found if one.problem), "--data", root)
+        problems = ". ".join(f"{one.name}: {one.problem}" for one in wrong)
+        again = to_paste("data", "prepare", *(one.name for one in wrong), "--data", root)
         raise UserError(
-            f"{len(wrong)} of {len(found)} prepared data sets damaged. {'. '.join(wrong)}. Prepare again: `{again}`."
+            f"{len(wrong)} of {len(found)} prepared data sets damaged. {problems}. Prepare again: `{again}`."
         )
 
 
 def _prepared(names: list[str], root: Path) -> list[PreparedSource]:
     """Return the named data sets, or all that are prepared."""
-    if names:
-        named = {name: datasets().get(name)() for name in names}
-        others = [name for name, source in named.items() if not isinstance(source, PreparedSource)]
-        if others:
-            raise UserError(f"Nothing is prepared for {', '.join(others)}, so there is nothing to verify.")
-        wanted = [source for source in named.values() if isinstance(source, PreparedSource)]
-        absent = [source for source in wanted if not source.folder(root).exists()]
-        if absent:
-            raise NotPreparedError(absent, root)
-        return wanted
+    if not names:
+        return _all_prepared(root)
+    named = [datasets().get(name)() for name in dict.fromkeys(names)]
+    wanted = [source for source in named if isinstance(source, PreparedSource)]
+    if len(wanted) < len(named):
+        others = [source.name for source in named if source not in wanted]
+        raise UserError(f"Nothing is prepared for {', '.join(others)}, so there is nothing to verify.")
+    absent = [source for source in wanted if not source.folder(root).exists()]
+    if absent:
+        raise NotPreparedError(absent, root)
+    return wanted
+
+
+def _all_prepared(root: Path) -> list[PreparedSource]:
     kinds = [entry.target for entry in datasets() if issubclass(entry.target, PreparedSource)]
     found = [source for source in (kind() for kind in kinds) if source.folder(root).exists()]
-    if not found:
-        strange = sorted(path.name for path in (root / FOLDER).glob("[!.]*-v*"))
-        of_others = (
-            f" Of no data set and version that are known here: {', '.join(strange)}. Is a --plugin missing?"
-            if strange
-            else ""
-        )
-        raise UserError(
-            f"Nothing is prepared in {root / FOLDER}.{of_others} Prepare a data set: `augbench data prepare NAME`."
-        )
-    return found
+    if found:
+        return found
+    unknown = sorted(path.name for path in (root / FOLDER).glob("[!.]*-v*"))
+    others = f" It has {', '.join(unknown)}, of unknown data sets. Is a --plugin missing?" if unknown else ""
+    raise UserError(
+        f"No known data set is prepared in {root / FOLDER}.{others} Prepare one: `augbench data prepare NAME`."
+    )
 
 
 def _verified(source: PreparedSource, root: Path) -> Verified:
-    folder = source.folder(root)
+    folder, options = source.folder(root), source.options_type()
     try:
-        check_arrays(folder)
-        size = read_manifest(folder).size
-        data = load_checked(source, source.options_type(), root)
+        source.check(options, root)
+        data = load_checked(source, options, root)
     except (DamagedDataError, UnusableDataError) as error:
         return Verified(source.name, str(folder), error.what)
     mean, deviation = (tuple(values.tolist()) for values in data.mean_and_deviation)
-    shape = tuple(data.train.images.shape[1:])
-    counts = len(data.train), len(data.test)
-    return Verified(source.name, str(folder), "", *counts, shape, data.classes, mean, deviation, size)
+    return Verified(
+        source.name,
+        str(folder),
+        train=len(data.train),
+        test=len(data.test),
+        shape=tuple(data.train.images.shape[1:]),
+        classes=data.classes,
+        mean=mean,
+        deviation=deviation,
+        size=read_manifest(folder).size,
+    )
 
 
 def _table(found: list[Verified]) -> Table:

@@ -18,7 +18,7 @@ MANIFEST = "manifest.json"
 
 
 class ArrayFile(BaseModel):
-    """What is known of the file of an array."""
+    """The file of an array."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -29,7 +29,7 @@ class ArrayFile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a folder of arrays holds."""
+    """The content of a folder of arrays."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +43,7 @@ class Manifest(BaseModel):
 
     @property
     def size(self) -> int:
-        """Bytes of all arrays together."""
+        """Size of all arrays in bytes."""
         return sum(entry.size for entry in self.arrays.values())
 
 
@@ -57,7 +57,7 @@ class DamagedDataError(UnfitMachineError):
     def __init__(self, folder: Path, what: str) -> None:
         again = to_paste("data", "prepare", folder.name.rpartition("-v")[0], "--data", folder.parent.parent)
         super().__init__(
-            f"The prepared data set in {folder} is damaged: {what}. Prepare it again: `{again}` makes it anew."
+            f"The prepared data set in {folder} is damaged: {what}. Prepare it again: `{again}` replaces it."
         )
         self.what = what
 
@@ -67,7 +67,7 @@ def write_arrays(folder: Path, manifest: Manifest, arrays: Mapping[str, NDArray[
 
     Args:
         folder: The folder.
-        manifest: What it holds, without the entries of the arrays.
+        manifest: Its content, without the entries of the arrays.
         arrays: The arrays by name.
 
     Raises:
@@ -102,10 +102,10 @@ def _sha256(path: Path) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read what a folder of arrays holds.
+    """Read the manifest of a folder of arrays.
 
     Raises:
-        DamagedDataError: If that cannot be read.
+        DamagedDataError: If it cannot be read.
     """
     try:
         return Manifest.model_validate(read_json(folder / MANIFEST))
@@ -118,7 +118,7 @@ def read_manifest(folder: Path) -> Manifest:
 def map_arrays(folder: Path, manifest: Manifest) -> dict[str, torch.Tensor]:
     """Map the arrays of a folder into memory, so that all processes share the same pages.
 
-    The mapping is private and copied on writing: a tensor on a mapping that cannot be written to makes torch warn.
+    A process that writes to an array gets a copy of that page; torch warns about tensors that cannot be written to.
 
     Raises:
         DamagedDataError: If a file is missing or has another size, type or shape.
@@ -133,7 +133,7 @@ def _map_array(folder: Path, name: str, entry: ArrayFile) -> torch.Tensor:
     except ValueError as error:
         raise DamagedDataError(folder, f"{name}.npy cannot be read ({error})") from None
     if (array.shape, array.dtype.name) != (entry.shape, entry.dtype):
-        raise DamagedDataError(folder, f"{name}.npy has another shape or type than {MANIFEST} says")
+        raise DamagedDataError(folder, f"{name}.npy has another shape or type than {MANIFEST} gives")
     return torch.from_numpy(array)
 
 

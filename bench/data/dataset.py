@@ -42,6 +42,10 @@ class Split:
         """Return the chosen images."""
         return Split(self.images[indices], self.labels[indices])
 
+    def divide(self, mask: Tensor) -> "tuple[Split, Split]":
+        """Return the images where a mask (N,) is False, and those where it is True."""
+        return self.subset((~mask).nonzero()[:, 0]), self.subset(mask.nonzero()[:, 0])
+
 
 @dataclass(frozen=True)
 class ImageData:
@@ -49,14 +53,13 @@ class ImageData:
 
     Attributes:
         train: Training images; final runs train on all of them.
-        test: Test images, read once for each evaluation.
+        test: Test images.
         classes: Number of classes.
-        provenance: Where the data came from, in words.
-        planted: Law of the transforms that every image went through once, where it is known.
-        held_out: Which training images the publishers of the data set hold out for validation, where they say so;
-            (N,) bool.
-        upright_test: The test images as they were before the data set turned, shrank or otherwise transformed each of
-            them, where it did. Their side is a multiple of `image_size`.
+        provenance: One line on where the data came from.
+        planted: Distribution of the transforms that the data set applied to each image; None if it is unknown.
+        held_out: Which training images the publishers hold out for validation; None if they do not say; (N,) bool.
+        upright_test: The test images before the data set transformed or shrank them; None if it did not. Their side is
+            a multiple of `image_size`.
     """
 
     train: Split
@@ -69,11 +72,11 @@ class ImageData:
 
     @property
     def probe_images(self) -> Split:
-        """Test images for probes, which transform all of them alike and then shrink them to `image_size`.
+        """Test images for probes, which transform all of them by the same transform and shrink them to `image_size`.
 
-        Images that were turned by every angle before look the same after one more turn, so that no network would seem
-        to mind; and images that were shrunk before are blurred by a turn as none of a turned data set is. So those from
-        before are taken.
+        These are the images before the data set transformed them. Images that were rotated by random angles would look
+        the same after one more rotation, whatever the network does; and rotating images that were shrunk before would
+        blur them more than the images of a rotated data set.
         """
         return self.test if self.upright_test is None else self.upright_test
 
@@ -88,22 +91,22 @@ class ImageData:
         return int(self.train.images.shape[1])
 
     def validation_mask(self) -> Tensor:
-        """Which training images are held out for searches and tuning; final runs train on them too; (N,) bool."""
+        """Return the training images held out for searches and tuning, which final runs train on, too; (N,) bool."""
         if self.held_out is not None:
             return self.held_out
         return class_shares_mask(self.train.labels, VALIDATION_SHARE, VALIDATION_SEED)
 
     def for_tuning(self) -> "ImageData":
-        """Return the data set that values are tuned on: the fixed validation split stands where the test images stood.
+        """Return the data set that hyperparameters are tuned on, with the validation split in place of the test images.
 
-        Training images, and with them the channel statistics, are the others. The test images are not in it. A search
-        holds out a split of its own of the training images that are left.
+        Its training images, and with them its channel statistics, are the rest of the training images. A search holds
+        out a split of its own from them.
         """
-        held_out = self.validation_mask()
+        train, validation = self.train.divide(self.validation_mask())
         return replace(
             self,
-            train=self.train.subset((~held_out).nonzero()[:, 0]),
-            test=self.train.subset(held_out.nonzero()[:, 0]),
+            train=train,
+            test=validation,
             provenance=f"{self.provenance}; without its test images, evaluated on the validation split",
             held_out=None,
             upright_test=None,
@@ -121,15 +124,12 @@ class ImageData:
 
     def to(self, device: torch.device) -> "ImageData":
         """Return the data set on a device."""
-        held_out = None if self.held_out is None else self.held_out.to(device)
-        upright = None if self.upright_test is None else self.upright_test.to(device)
-        return replace(
-            self, train=self.train.to(device), test=self.test.to(device), held_out=held_out, upright_test=upright
-        )
+        parts = {name: getattr(self, name) for name in ("train", "test", "held_out", "upright_test")}
+        return replace(self, **{name: part.to(device) for name, part in parts.items() if part is not None})
 
 
 def grey_level_counts(images: Tensor) -> Tensor:
-    """Count how often each grey level occurs in each channel, a few images at a time to save memory.
+    """Count how often each grey level occurs in each channel, in chunks of images to save memory.
 
     Args:
         images: uint8; (N, C, H, W).
@@ -155,9 +155,10 @@ class DatasetSource(ABC):
 
     Attributes:
         name: The registered name; set by the decorator.
-        version: To be raised whenever images, labels or splits change; part of a run's identity.
+        version: Part of a run's identity. Raise it whenever images, labels or splits change.
         title: One line for tables and lists.
-        checksum: Checksum of the source files, `md5:…` or `sha256:…`, where it does not depend on options.
+        checksum: Checksum of the source files, `md5:…` or `sha256:…`. If it depends on options, override
+            `source_checksum` instead.
         options_type: The class of its options.
     """
 
@@ -184,30 +185,30 @@ class DatasetSource(ABC):
         return self.checksum
 
     def prepare(self, resolver: FileResolver) -> Path | None:
-        """Make once what `load` needs, which may download files; most data sets that come with a package need nothing.
+        """Make once what `load` needs, which may download files.
 
         Args:
-            resolver: Where files may come from, with the folder of data sets.
+            resolver: Finds files, and has the folder of data sets.
 
         Returns:
-            The folder with what was made, or nothing if nothing is needed.
+            The folder that was made; None if `load` needs no preparation.
 
         Raises:
-            UserError: If a file is missing or damaged, or something cannot be written.
+            UserError: If a file is missing or damaged, or a file cannot be written.
         """
         return None
 
     def base(self, options: DatasetOptions) -> "tuple[DatasetSource, DatasetOptions] | None":
-        """Return the data set, with its options, that this one is made from when it is loaded, if there is one.
+        """Return the data set, with its options, that `load` makes this one from; None if there is none.
 
-        Before a launch, that one is loaded and checked in its place.
+        Before a launch, that data set is loaded and checked in place of this one.
         """
         return None
 
-    def check(self, options: DatasetOptions, root: Path) -> None:  # noqa: B027 - most have nothing to look for
-        """Look before any run starts for damage that loading does not find; nothing is downloaded or prepared.
+    def check(self, options: DatasetOptions, root: Path) -> None:  # noqa: B027 - most have nothing to check
+        """Find damage that `load` does not find, before any run starts; nothing is downloaded or prepared.
 
-        Whoever calls it loads the data set next, and what is loaded is checked in any case.
+        The caller loads the data set next, which checks the loaded arrays.
 
         Raises:
             UserError: If a file is missing or damaged.
@@ -215,13 +216,13 @@ class DatasetSource(ABC):
 
 
 def class_shares_mask(labels: Tensor, fraction: float, seed: int, least: int = 0) -> Tensor:
-    """Choose a share of the images of each class.
+    """Choose a fraction of the images of each class.
 
     Args:
         labels: (N,).
         fraction: In [0, 1]; rounded to a whole number of images in each class.
         seed: Seed of the choice.
-        least: Images of each class that are chosen at least, where it has as many.
+        least: Minimum number of images of each class that has that many.
 
     Returns:
         Which images are chosen; (N,) bool, on the device of the labels.
@@ -231,25 +232,24 @@ def class_shares_mask(labels: Tensor, fraction: float, seed: int, least: int = 0
 
 
 def split_off_validation(train: Split, fraction: float, seed: int) -> tuple[Split, Split]:
-    """Cut a fixed validation split from the training images, for searches and tuning only.
+    """Split training images into images to fit on and images held out, with the classes in the same proportions.
 
     Args:
         train: Training images.
-        fraction: Share of the images of each class that is held out, in (0, 1).
+        fraction: Fraction of the images of each class that is held out, in (0, 1).
         seed: Seed of the choice.
 
     Returns:
-        The images to fit on and the images held out; together they are `train`, class shares are kept.
+        The images to fit on and the images held out.
     """
-    held_out = class_shares_mask(train.labels, fraction, seed)
-    return train.subset((~held_out).nonzero()[:, 0]), train.subset(held_out.nonzero()[:, 0])
+    return train.divide(class_shares_mask(train.labels, fraction, seed))
 
 
 def class_balanced_subset(labels: Tensor, count: int, seed: int) -> Tensor:
-    """Choose exactly `count` images, class shares kept as closely as whole numbers allow (largest remainders).
+    """Choose exactly `count` images, with the classes in the same proportions as far as whole numbers allow.
 
-    No class is lost where `count` is enough for all: one whose share is less than an image gets one, at the cost of the
-    class that is furthest above its share.
+    Remainders are rounded by the largest-remainder method. If `count` is enough for all classes, none is lost: a class
+    that would get none gets one image, at the cost of the class that is furthest above its proportion.
 
     Args:
         labels: (N,).
@@ -257,7 +257,7 @@ def class_balanced_subset(labels: Tensor, count: int, seed: int) -> Tensor:
         seed: Seed of the choice.
 
     Returns:
-        Indices of the chosen images, rising; (count,).
+        Sorted indices of the chosen images; (count,).
     """
     sizes = np.unique(labels.cpu().numpy(), return_counts=True)[1]
     wanted = sizes * count / len(labels)
@@ -270,7 +270,7 @@ def class_balanced_subset(labels: Tensor, count: int, seed: int) -> Tensor:
 
 
 def _mask_of_each_class(labels: Tensor, numbers: list[int], seed: int) -> Tensor:
-    """Choose so many images of each class that occurs, in the order of the labels; (N,) bool."""
+    """Choose a number of images of each class that occurs, classes in rising order; (N,) bool."""
     random = np.random.RandomState(seed)  # the one NumPy generator whose stream is frozen
     known = labels.cpu().numpy()
     chosen = np.zeros(len(known), dtype=bool)

@@ -1,4 +1,4 @@
-"""Downloads of data sets: from one mirror after the other, resumed after a kill, checked before they are in place."""
+"""Downloads of published files: from one mirror after the other, resumed after a kill, checked before use."""
 
 import hashlib
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ GZIP = b"\x1f\x8b"  # how every `.gz` file begins
 
 
 class ProgressCallback:
-    """Is told how far a download or a preparation is; this one does not care."""
+    """Base of what follows a download or a preparation; this one ignores all calls."""
 
     def progress(self, what: str, done: int, total: int | None) -> None:
-        """Hear that `done` bytes out of `total`, where that is known, of something are there."""
+        """`done` of `total` bytes of a file are there; `total` is None while it is unknown."""
 
     def message(self, text: str) -> None:
-        """Hear a sentence."""
+        """Something happened that takes a sentence."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class RemoteFile:
     """A file as its authors publish it.
 
     Attributes:
-        path: Where it belongs below the folder of data sets, in torchvision's layout.
+        path: Its place below the folder of data sets, in torchvision's layout.
         md5: md5 of its content.
-        size: Size in bytes, where it is known.
-        urls: Where it can be downloaded, in the order in which that is tried.
+        size: Size in bytes; None if unknown.
+        urls: Addresses, in the order in which they are tried.
     """
 
     path: str
@@ -51,7 +51,7 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """Name of the file alone."""
+        """Name of the file, without its folder."""
         return Path(self.path).name
 
 
@@ -63,20 +63,20 @@ def offline() -> bool:
     """Whether the variable AUGBENCH_OFFLINE forbids downloads.
 
     Raises:
-        UserError: If it says neither yes nor no.
+        UserError: If its value means neither yes nor no.
     """
     return is_switched_on(OFFLINE_VARIABLE)
 
 
 def download(file: RemoteFile, root: Path, progress: ProgressCallback) -> Path:
-    """Download a file to its place below `root`; what a download that was killed has left is gone on with.
+    """Download a file to its place below `root`, where it appears only once its md5 is right.
 
-    A second process waits until the first one is done. Nothing stands in its place before its md5 is right.
+    An interrupted download is resumed. If another process downloads the file, this one waits for it.
 
     Args:
         file: What to download.
         root: Folder of data sets.
-        progress: Is told how far the download is.
+        progress: Follows the download.
 
     Raises:
         UserError: If no mirror has the file, or it cannot be written.
@@ -101,71 +101,73 @@ def _from_any_mirror(file: RemoteFile, partial: Path, progress: ProgressCallback
             _from_mirror(file, url, partial, progress)
             return
         except (OSError, HTTPException, ValueError, _UnusableAnswerError) as error:  # none of these is the disk's
-            reasons.append(f"{url}: {_in_words(error)}")
-    kept = partial.stat().st_size if partial.exists() else 0
-    again = f" {megabytes(kept)} of it are kept, and the same command goes on from there." if kept else ""
+            reasons.append(f"{url}: {_summary(error)}")
+    kept = _size(partial)
+    again = f" {megabytes(kept)} of it are kept; the same command resumes the download." if kept else ""
     raise UserError(
-        f"{file.name} could not be downloaded. {'; '.join(reasons)}.{again} Without a network here, get the file "
+        f"{file.name} could not be downloaded. {'; '.join(reasons)}.{again} Without a network here, download the file "
         f"(md5 {file.md5}) on another machine, put it into a folder and give the same command again with --from FOLDER."
     )
 
 
-def _in_words(error: Exception) -> str:
+def _summary(error: Exception) -> str:
     reason = getattr(error, "reason", None) or error
     return " ".join(f"{reason}".split()).rstrip(".") or type(error).__name__
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _from_mirror(file: RemoteFile, url: str, partial: Path, progress: ProgressCallback) -> None:
     """Bring `partial` to its full length from one server, and check it."""
     with disk_errors(partial):
-        before = partial.stat().st_size if partial.exists() else 0
-        if before and md5_of(partial) == file.md5:  # it was killed between its last byte and its place
+        before = _size(partial)
+        if before and md5_of(partial) == file.md5:  # the process was killed before it moved the file to its place
             return
     try:
         _receive(file, url, partial, before, progress)
-        _check(file, partial)
+        with disk_errors(partial):
+            wrong = difference(partial, file.md5, file.size)
+            if wrong:
+                partial.unlink()
+                raise _UnusableAnswerError(f"what it sent is not the file: {wrong}")
     except _UnusableAnswerError:
         if not before or partial.exists():
             raise
-        _from_mirror(file, url, partial, progress)  # what had been left from an earlier time was wrong
+        _from_mirror(file, url, partial, progress)  # from its first byte: what an earlier attempt had left was wrong
 
 
 def _receive(file: RemoteFile, url: str, partial: Path, before: int, progress: ProgressCallback) -> None:
     headers = {"User-Agent": "augbench", "Accept-Encoding": "identity"}
     if before:
         headers["Range"] = f"bytes={before}-"
-    request = Request(url, headers=headers)  # noqa: S310 - the addresses are ours
     try:
-        answer = urlopen(request, timeout=NETWORK_TIMEOUT)  # noqa: S310
+        answer = urlopen(Request(url, headers=headers), timeout=NETWORK_TIMEOUT)  # noqa: S310 - the addresses are ours
     except HTTPError as error:
         if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             partial.unlink()  # longer than the file
             raise _UnusableAnswerError("what was there is longer than the file") from None
         raise
     with answer:
-        resumed = answer.headers.get("Content-Range", "").startswith(f"bytes {before}-")
-        start = before if resumed else 0
-        total = file.size or _announced(answer, start)
+        start = before if answer.headers.get("Content-Range", "").startswith(f"bytes {before}-") else 0
+        length = answer.headers.get("Content-Length", "")
+        total = file.size or (start + int(length) if length.isdigit() else None)
         check_space(partial.parent, (total or 0) - start)
         done = _copy(answer, partial, start, file.name, total, progress)
     if total is not None and done < total:
         raise _UnusableAnswerError(f"the connection ended after {done} of {total} bytes")
 
 
-def _announced(answer: HTTPResponse, start: int) -> int | None:
-    length = answer.headers.get("Content-Length")
-    return start + int(length) if length and length.isdigit() else None
-
-
 def _copy(
     answer: HTTPResponse, partial: Path, done: int, name: str, total: int | None, progress: ProgressCallback
 ) -> int:
-    """Write what comes behind the first `done` bytes; returns how many there are then."""
+    """Write what follows the first `done` bytes; return how many there are then."""
     piece = _read(answer)
     if done == 0 and piece.lstrip().startswith(b"<"):  # before it replaces what an earlier download has left
         raise _UnusableAnswerError(f"it sent a web page, not the data: {quoted(piece)}")
     with disk_errors(partial), partial.open("ab" if done else "wb") as target:
-        while piece and (total is None or done <= total):  # what is too long already is not the file
+        while piece and (total is None or done <= total):  # a file that is too long already is another one
             target.write(piece)
             done += len(piece)
             progress.progress(name, done, total)
@@ -178,25 +180,16 @@ def _read(answer: HTTPResponse) -> bytes:
     try:
         return answer.read1(PIECE)  # what has come, so that a kill loses none of it
     except (OSError, HTTPException) as error:  # the network's, to be told from the disk's
-        raise _UnusableAnswerError(f"the connection broke off: {_in_words(error)}") from None
-
-
-def _check(file: RemoteFile, partial: Path) -> None:
-    """Delete a download that is complete and wrong."""
-    with disk_errors(partial):
-        wrong = difference(partial, file.md5, file.size)
-        if wrong:
-            partial.unlink()
-            raise _UnusableAnswerError(f"what it sent is not the file: {wrong}")
+        raise _UnusableAnswerError(f"the connection broke off: {_summary(error)}") from None
 
 
 def difference(path: Path, md5: str, size: int | None) -> str:
-    """Say in what a file is not the one that it should be; nothing if it is.
+    """Describe how a file differs from the expected one; empty if its md5 is right.
 
     Args:
         path: The file.
-        md5: Its md5 as it should be.
-        size: Its size in bytes as it should be, where that is known.
+        md5: Expected md5.
+        size: Expected size in bytes; None if unknown.
     """
     found = md5_of(path)
     if found == md5:
@@ -210,12 +203,12 @@ def difference(path: Path, md5: str, size: int | None) -> str:
     if size not in (None, length):
         wrong += f"; it has {length} bytes instead of {size}"
     if ".gz" in path.suffixes and not start.startswith(GZIP):
-        wrong += "; it is not packed, though its name says so: a browser or a proxy may have unpacked it"
+        wrong += "; it is not compressed, although its name says so: a browser or a proxy may have unpacked it"
     return wrong
 
 
 def quoted(start: bytes) -> str:
-    """Quote how a file begins."""
+    """Quote the first bytes of a file."""
     return repr(" ".join(start[:60].decode("ascii", "backslashreplace").split()))
 
 
@@ -226,12 +219,12 @@ def md5_of(path: Path) -> str:
 
 
 def check_space(folder: Path, needed: int) -> None:
-    """Make sure that the disk has room for `needed` bytes.
+    """Make sure that the disk of a folder has room for `needed` bytes.
 
-    Where it says that nothing is left, the attempt decides: so do file systems that do not know.
+    A disk that reports no free bytes at all is tried: file systems that do not know report that, too.
 
     Raises:
-        UserError: If it has not.
+        UserError: If there is too little room.
     """
     free = room_on_disk_of(folder).bytes
     if free and free < needed:
@@ -242,16 +235,16 @@ def check_space(folder: Path, needed: int) -> None:
 
 
 def megabytes(count: int) -> str:
-    """Write a number of bytes for people."""
+    """Format a number of bytes."""
     return f"{count / 1e6:.1f} MB"
 
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn errors of the disk into one paragraph for the user; `path` is what is worked on.
+    """Turn an error of the disk into one paragraph for the user; `path` is what is worked on.
 
     Raises:
-        RetryableError: If the disk is full, or something cannot be read or written.
+        RetryableError: If the disk is full, or a file cannot be read or written.
     """
     try:
         yield
@@ -259,7 +252,7 @@ def disk_errors(path: Path) -> Iterator[None]:
         where = error.filename or path
         is_full = error.errno in FULL
         what = f"The disk of {path} is full" if is_full else f"{where} cannot be read or written"
-        kept = "; it goes on from what is there" if is_full else ""
+        kept = "; it continues from what is there" if is_full else ""
         raise RetryableError(
             f"{what}: {error.strerror or error}. {what_helps(error, path, '--data')}, then give the same command "
             f"again{kept}."

@@ -1,4 +1,4 @@
-"""Data sets that are prepared once, as arrays that every process maps into its memory."""
+"""Data sets that are prepared once, as arrays that all processes map into memory."""
 
 import shutil
 import tempfile
@@ -42,15 +42,16 @@ SUBSET_SEED = 0
 
 @dataclass(frozen=True)
 class Arrays:
-    """What a data set consists of.
+    """The arrays of a data set.
 
     Attributes:
         train_images: uint8; (N, C, H, W).
         train_labels: int64; (N,).
         test_images: uint8; (M, C, H, W).
         test_labels: int64; (M,).
-        held_out: Which training images the publishers hold out for validation, if they do; bool; (N,).
-        upright_test_images: Test images before the data set transformed them, if it does; uint8; (M, C, H, W).
+        held_out: Which training images the publishers hold out for validation; None if they do not say; bool; (N,).
+        upright_test_images: Test images before the data set transformed them; None if it does not; uint8;
+            (M, C, S, S) with S a multiple of H.
     """
 
     train_images: NDArray[np.uint8]
@@ -61,7 +62,7 @@ class Arrays:
     upright_test_images: NDArray[np.uint8] | None = None
 
     def by_name(self) -> dict[str, NDArray[np.generic]]:
-        """Return the arrays that there are."""
+        """Return the arrays that are not None."""
         return {name: array for name, array in vars(self).items() if array is not None}
 
 
@@ -84,8 +85,8 @@ class PreparedSource(DatasetSource):
 
     Attributes:
         classes: Number of classes.
-        checksum: That of the source files, `combined_md5(sources())`, written out so that it costs no import.
-        required: Names of the arrays without which a folder counts as damaged.
+        checksum: `combined_md5(sources())`, written out if computing it would import something slow.
+        required: Names of the arrays without which a prepared folder counts as damaged.
     """
 
     classes: ClassVar[int]
@@ -102,20 +103,18 @@ class PreparedSource(DatasetSource):
         """Read the source files.
 
         Args:
-            files: The file of each source, by the source's `path`; their md5s are right.
-
-        Raises:
-            UserError: If something else is in them than should be.
+            files: The file of each source, by the source's `path`; their md5s have been checked.
         """
 
     def folder(self, root: Path) -> Path:
-        """Return the folder of the arrays, whose name changes with the version and the source files."""
+        """Return the folder of the arrays; its name has the version and the start of the checksum."""
         return root / FOLDER / f"{self.name}-v{self.version}-{self.checksum.partition(':')[2][:12]}"
 
     def prepare(self, resolver: FileResolver) -> Path:
         """Find or download the source files and write the arrays, unless they are there and sound.
 
-        A kill at any moment leaves nothing that looks finished; a second process waits until the first one is done.
+        A kill at any moment leaves no folder that looks finished. If another process prepares the data set, this one
+        waits for it.
         """
         folder, progress = self.folder(resolver.root), resolver.progress
         if self.is_sound(resolver.root):
@@ -149,8 +148,8 @@ class PreparedSource(DatasetSource):
             check_arrays_fit(self.name, named, self.classes)
             check_space(folder.parent, sum(array.nbytes for array in arrays.by_name().values()))
             write_arrays(result, self._manifest(), arrays.by_name())
-            if folder.exists():
-                shutil.rmtree(folder)  # damaged, or it would not be made again
+            if folder.exists():  # and is damaged
+                shutil.rmtree(folder)
             result.rename(folder)
             flush_folder(folder.parent)
         finally:
@@ -168,26 +167,12 @@ class PreparedSource(DatasetSource):
         )
 
     def load(self, options: DatasetOptions, root: Path) -> ImageData:
-        """Map the arrays into memory, which processes share; only what an option changes is copied.
+        """Map the arrays into memory, which processes share, and apply options, which may copy arrays.
 
         Raises:
             UserError: If the data set is not prepared, is damaged, or has too few images for the options.
         """
         return self.apply(options, self._whole(root))
-
-    def _whole(self, root: Path) -> ImageData:
-        folder = self.folder(root)
-        with disk_errors(folder):
-            if not folder.exists():
-                raise NotPreparedError([self], root)
-            manifest = self._read_manifest(folder)
-            arrays = map_arrays(folder, manifest)
-        train = Split(arrays["train_images"], arrays["train_labels"])
-        test = Split(arrays["test_images"], arrays["test_labels"])
-        before = arrays.get("upright_test_images")
-        upright = None if before is None else Split(before, test.labels)
-        held_out = arrays.get("held_out")
-        return ImageData(train, test, self.classes, manifest.provenance, held_out=held_out, upright_test=upright)
 
     def apply(self, options: DatasetOptions, data: ImageData) -> ImageData:
         """Apply options to the data set as it was prepared."""
@@ -196,31 +181,42 @@ class PreparedSource(DatasetSource):
 
     def check(self, options: DatasetOptions, root: Path) -> None:
         """Make sure that the data set is prepared and sound, byte by byte."""
-        self._whole(root)
-        with disk_errors(self.folder(root)):
-            check_arrays(self.folder(root))
+        self._checked(root)
 
     def is_sound(self, root: Path) -> bool:
         """Whether the data set is prepared, every byte of it is as it was written, and runs can use it."""
-        folder = self.folder(root)
+        with disk_errors(self.folder(root)):
+            if not self.folder(root).exists():
+                return False
         try:
-            with disk_errors(folder):
-                if not folder.exists():
-                    return False
-                self._read_manifest(folder)
-                check_arrays(folder)
-            check_loaded(self.name, self._whole(root))
+            check_loaded(self.name, self._checked(root))
         except (DamagedDataError, UnusableDataError):
             return False
         return True
 
-    def _read_manifest(self, folder: Path) -> Manifest:
-        manifest = read_manifest(folder)
-        if (manifest.name, manifest.version, manifest.checksum) != (self.name, self.version, self.checksum):
-            raise DamagedDataError(folder, f"{MANIFEST} is that of another data set or version")
-        if not manifest.arrays.keys() >= self.required:
-            raise DamagedDataError(folder, f"{MANIFEST} does not have all arrays")
-        return manifest
+    def _checked(self, root: Path) -> ImageData:
+        data = self._whole(root)
+        with disk_errors(self.folder(root)):
+            check_arrays(self.folder(root))
+        return data
+
+    def _whole(self, root: Path) -> ImageData:
+        folder = self.folder(root)
+        with disk_errors(folder):
+            if not folder.exists():
+                raise NotPreparedError([self], root)
+            manifest = read_manifest(folder)
+            if (manifest.name, manifest.version, manifest.checksum) != (self.name, self.version, self.checksum):
+                raise DamagedDataError(folder, f"{MANIFEST} is that of another data set or version")
+            if not manifest.arrays.keys() >= self.required:
+                raise DamagedDataError(folder, f"{MANIFEST} does not have all arrays")
+            arrays = map_arrays(folder, manifest)
+        train = Split(arrays["train_images"], arrays["train_labels"])
+        test = Split(arrays["test_images"], arrays["test_labels"])
+        before = arrays.get("upright_test_images")
+        upright = None if before is None else Split(before, test.labels)
+        held_out = arrays.get("held_out")
+        return ImageData(train, test, self.classes, manifest.provenance, held_out=held_out, upright_test=upright)
 
 
 def _with_train_images(name: str, data: ImageData, count: int) -> ImageData:
@@ -235,7 +231,7 @@ def _with_train_images(name: str, data: ImageData, count: int) -> ImageData:
 
 
 class NotPreparedError(UnfitMachineError):
-    """Data sets have not been prepared; one paragraph says how to do that for all of them.
+    """Data sets have not been prepared; one paragraph says how to prepare all of them.
 
     Attributes:
         sources: The data sets.
@@ -245,26 +241,25 @@ class NotPreparedError(UnfitMachineError):
     def __init__(self, sources: Sequence[PreparedSource], root: Path) -> None:
         self.sources = tuple({source.name: source for source in sources}.values())
         self.root = root
-        super().__init__(self._text())
-
-    def _text(self) -> str:
-        names = [source.name for source in self.sources]
-        many = len(names) > 1
-        sets = f"The data set{'s' * many} {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
-        command = to_paste("data", "prepare", *names, "--data", self.root)
-        needed = [file for source in self.sources for file in FileResolver(self.root).missing(source.sources())]
-        files = [f"{file.name} (md5 {file.md5}) as {self.root / file.path}" for file in dict.fromkeys(needed)]
-        without = (
-            f"Without a network here, that needs {', '.join(files)}, or all of them in one folder, given to it "
-            "with --from FOLDER."
-            if files
-            else "The files that this needs are there."
+        *others, last = (source.name for source in self.sources)
+        s, are, them = ("s", "are", "them") if others else ("", "is", "it")
+        names = f"{', '.join(others)} and {last}" if others else last
+        command = to_paste("data", "prepare", *others, last, "--data", root)
+        super().__init__(
+            f"The data set{s} {names} {are} not prepared in {root}.{self._other_versions()} Prepare {them} once: "
+            f"`{command}`. {self._needed_files()} Then give the present command again."
         )
+
+    def _needed_files(self) -> str:
+        missing = [file for source in self.sources for file in FileResolver(self.root).missing(source.sources())]
+        if not missing:
+            return "The published files are there."
+        files = [f"{file.name} (md5 {file.md5}) as {self.root / file.path}" for file in dict.fromkeys(missing)]
         return (
-            f"{sets} {'are' if many else 'is'} not prepared in {self.root}.{self._other_versions()} Prepare "
-            f"{'them' if many else 'it'} once: `{command}`. {without} After that, give the present command again."
+            f"Without a network here, first get {', '.join(files)}, or put all files into one folder and add --from "
+            "FOLDER to that command."
         )
 
     def _other_versions(self) -> str:
         found = [path.name for source in self.sources for path in (self.root / FOLDER).glob(f"{source.name}-v*")]
-        return f" What another version of augbench has prepared, {', '.join(found)}, does not fit." if found else ""
+        return f" {', '.join(found)} of another version of augbench cannot be used." if found else ""

