@@ -137,12 +137,6 @@ def draw(count: int, planted: PlantedDistribution, space: Space, random: np.rand
     """Draw transforms from a planted distribution.
 
     Each image gets the same random numbers whatever the distribution, so that distributions can be compared in pairs.
-
-    Args:
-        count: Number of draws N.
-        planted: The distribution.
-        space: The affine space.
-        random: Source of randomness.
     """
     active = random.uniform(size=(count, len(planted.fractions))) < planted.fractions
     magnitudes = random.uniform(-1, 1, size=(count, len(planted.ranges))) * planted.ranges

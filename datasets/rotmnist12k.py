@@ -52,21 +52,16 @@ class RotMnist12k(PreparedDigits):
 def read_amat(path: Path, rows: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Read images (N, 1, 28, 28) and labels (N,) from a text file: 784 pixels in [0, 1) and a label in each row.
 
-    Args:
-        path: The file.
-        rows: Number of rows that there must be.
-
     Raises:
-        UserError: If something else is in it.
+        UserError: If it has another number of rows, or other numbers.
     """
     values = np.loadtxt(path, dtype=np.float32, ndmin=2)
-    if values.shape != (rows, SIDE**2 + 1):
-        raise _foreign_error(path, f"it has {values.shape[0]}×{values.shape[1]} numbers, not {rows}×{SIDE**2 + 1}")
     levels, labels = np.round(values[:, :-1] * LEVELS), values[:, -1]
-    if not (0 <= levels.min() and levels.max() < LEVELS and (labels == np.round(labels)).all()):
-        raise _foreign_error(path, "its pixels are not in [0, 1), or its labels are no whole numbers")
+    wrong = ""
+    if values.shape != (rows, SIDE**2 + 1):
+        wrong = f"it has {values.shape[0]}×{values.shape[1]} numbers, not {rows}×{SIDE**2 + 1}"
+    elif not (0 <= levels.min() and levels.max() < LEVELS and (labels == np.round(labels)).all()):
+        wrong = "its pixels are not in [0, 1), or its labels are not whole numbers"
+    if wrong:
+        raise UserError(f"{path.name} is not what it should be: {wrong}. Put the original archive in its place.")
     return levels.astype(np.uint8).reshape(-1, 1, SIDE, SIDE), labels.astype(np.int64)
-
-
-def _foreign_error(path: Path, what: str) -> UserError:
-    return UserError(f"{path.name} is not what it should be: {what}. Put the original archive in its place.")

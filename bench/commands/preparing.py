@@ -25,14 +25,9 @@ from augbench.bench.registry.plugins import explaining
 
 
 def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Path | None, *, offline: bool) -> None:
-    """Prepare data sets that are not prepared yet.
+    """Prepare data sets, and those that a suite needs, unless they are prepared already.
 
-    Args:
-        names: Data sets.
-        suite: Suite whose data sets are wanted as well.
-        data: Folder of data sets.
-        given: Folder with files that were downloaded elsewhere.
-        offline: Whether to download nothing.
+    Published files come from the folders `data` and `given`, or are downloaded to `data`.
 
     Raises:
         UserError: If there is no such data set or suite, or files are missing.
@@ -115,13 +110,10 @@ class Verified:
     """A prepared data set after all its bytes were compared with the manifest.
 
     Attributes:
-        name: Name of the data set.
-        folder: Folder of its arrays.
         problem: What is damaged; empty if nothing is. The attributes below are only known if nothing is.
         train: Number of training images.
         test: Number of test images.
         shape: Channels, height and width of an image.
-        classes: Number of classes.
         mean: Mean of each channel of the training images, in [0, 1].
         deviation: Standard deviation of each channel of the training images, in [0, 1].
         size: Size on disk in bytes.
@@ -140,12 +132,7 @@ class Verified:
 
 
 def verify_datasets(names: list[str], data: Path, *, as_json: bool) -> None:
-    """Compare prepared data sets with their manifests, and print what there is.
-
-    Args:
-        names: Data sets; empty for all that are prepared.
-        data: Folder of data sets.
-        as_json: Whether to print JSON.
+    """Compare prepared data sets, by default all, with their manifests, and print what there is.
 
     Raises:
         UserError: If one is damaged, or nothing is prepared.

@@ -48,11 +48,7 @@ class Manifest(BaseModel):
 
 
 class DamagedDataError(UnfitMachineError):
-    """A folder of arrays is not as it was written.
-
-    Attributes:
-        what: What is wrong.
-    """
+    """A folder of arrays is not as it was written; `what` says what is wrong."""
 
     def __init__(self, folder: Path, what: str) -> None:
         again = to_paste("data", "prepare", folder.name.rpartition("-v")[0], "--data", folder.parent.parent)
@@ -63,15 +59,10 @@ class DamagedDataError(UnfitMachineError):
 
 
 def write_arrays(folder: Path, manifest: Manifest, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-    """Write arrays and their manifest into an empty folder, down to the disk.
-
-    Args:
-        folder: The folder.
-        manifest: Its content, without the entries of the arrays.
-        arrays: The arrays by name.
+    """Write arrays and their manifest, which lacks the entries of the arrays, into an empty folder, and flush them.
 
     Raises:
-        OSError: If something cannot be written.
+        OSError: If a file cannot be written.
     """
     entries = {name: _write_array(array, _file(folder, name)) for name, array in arrays.items()}
     with _flushed(folder / MANIFEST) as file:

@@ -22,11 +22,7 @@ MOST_NAMED = 10  # labels in one message
 
 
 class UnusableDataError(UserError):
-    """A data set returns an array that runs cannot use.
-
-    Attributes:
-        what: What is wrong.
-    """
+    """A data set returns an array that runs cannot use; `what` says what is wrong."""
 
     def __init__(self, dataset: str, what: str, hook: str) -> None:
         super().__init__(
@@ -47,11 +43,7 @@ def load_checked(source: DatasetSource, options: DatasetOptions, root: Path) -> 
 
 
 def check_loaded(name: str, data: ImageData) -> None:
-    """Make sure that runs can use a loaded data set.
-
-    Args:
-        name: Name of the data set, for the message.
-        data: What its `load` has returned.
+    """Make sure that runs can use what `load` of the data set `name` has returned.
 
     Raises:
         UnusableDataError: If they cannot.
@@ -128,11 +120,8 @@ class NamedArray:
 def check_arrays_fit(dataset: str, arrays: Mapping[str, NamedArray], classes: object) -> None:
     """Make sure that the arrays of a data set have the right types, shapes and values, and fit together.
 
-    Args:
-        dataset: Name of the data set.
-        arrays: `train_images`, `train_labels`, `test_images` and `test_labels`; `held_out`, `upright_test_images` and
-            `upright_test_labels` may be missing or None.
-        classes: Number of classes.
+    `train_images`, `train_labels`, `test_images` and `test_labels` are needed; `held_out`, `upright_test_images` and
+    `upright_test_labels` may be missing or have the value None.
 
     Raises:
         UnusableDataError: If one is wrong.

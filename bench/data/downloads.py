@@ -73,11 +73,6 @@ def download(file: RemoteFile, root: Path, progress: ProgressCallback) -> Path:
 
     An interrupted download is resumed. If another process downloads the file, this one waits for it.
 
-    Args:
-        file: What to download.
-        root: Folder of data sets.
-        progress: Follows the download.
-
     Raises:
         UserError: If no mirror has the file, or it cannot be written.
     """
@@ -184,13 +179,7 @@ def _read(answer: HTTPResponse) -> bytes:
 
 
 def difference(path: Path, md5: str, size: int | None) -> str:
-    """Describe how a file differs from the expected one; empty if its md5 is right.
-
-    Args:
-        path: The file.
-        md5: Expected md5.
-        size: Expected size in bytes; None if unknown.
-    """
+    """Describe how a file differs from the expected md5 and size in bytes; empty if its md5 is right."""
     found = md5_of(path)
     if found == md5:
         return ""
@@ -249,9 +238,8 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = error.filename or path
         is_full = error.errno in FULL
-        what = f"The disk of {path} is full" if is_full else f"{where} cannot be read or written"
+        what = f"The disk of {path} is full" if is_full else f"{error.filename or path} cannot be read or written"
         kept = "; it continues from what is there" if is_full else ""
         raise RetryableError(
             f"{what}: {error.strerror or error}. {what_helps(error, path, '--data')}, then give the same command "

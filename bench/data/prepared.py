@@ -231,12 +231,7 @@ def _with_train_images(name: str, data: ImageData, count: int) -> ImageData:
 
 
 class NotPreparedError(UnfitMachineError):
-    """Data sets have not been prepared; one paragraph says how to prepare all of them.
-
-    Attributes:
-        sources: The data sets.
-        root: Folder of data sets.
-    """
+    """Data sets, `sources`, have not been prepared in `root`; one paragraph says how to prepare all of them."""
 
     def __init__(self, sources: Sequence[PreparedSource], root: Path) -> None:
         self.sources = tuple({source.name: source for source in sources}.values())

@@ -26,6 +26,10 @@ from augbench.bench.data.downloads import (
     offline,
 )
 
+REPLACE_IT = (
+    "Delete it or put the original in its place, then give the same command again; a missing file is downloaded."
+)
+
 
 @dataclass(frozen=True)
 class SourceFile:
@@ -74,11 +78,7 @@ class FileResolver:
         """Find, unpack or download files, each with the right md5.
 
         Unpacked files come before packed ones, the folder of data sets before the given one, and a file of the right
-        name before one of another name. Only missing files are downloaded.
-
-        Args:
-            sources: The files.
-            unpacked: Folder to unpack into.
+        name before one of another name. Only missing files are downloaded. `unpacked` is the folder to unpack into.
 
         Returns:
             The path of each source file, by the `path` of the source.
@@ -174,21 +174,12 @@ class FileResolver:
         return download(published, self.root, self.progress)
 
 
-REPLACE_IT = (
-    "Delete it or put the original in its place, then give the same command again; a missing file is downloaded."
-)
-
-
 def _parts_of_name(path: str) -> set[str]:
     return set(re.findall("[a-z0-9]+", Path(path).name.lower()))
 
 
 class MissingFilesError(UserError):
-    """Published files are missing and downloads are forbidden; one paragraph names them all.
-
-    Attributes:
-        files: The files.
-    """
+    """Published files, `files`, are missing and downloads are forbidden; one paragraph names them all."""
 
     def __init__(self, files: Iterable[RemoteFile], resolver: FileResolver) -> None:
         self.files = tuple(dict.fromkeys(files))
@@ -206,15 +197,9 @@ class MissingFilesError(UserError):
 
 
 def unpack(archive: Path, wanted: Sequence[SourceFile], folder: Path, progress: ProgressCallback) -> dict[str, Path]:
-    """Unpack some members of an archive: `.tar.gz`, `.zip` or `.gz`.
+    """Unpack some members of an archive, `.tar.gz`, `.zip` or `.gz`, whose md5 has been checked.
 
     Only the contents of regular files are read. Names in the archive are compared and never used as paths.
-
-    Args:
-        archive: The archive; its md5 has been checked.
-        wanted: Its members.
-        folder: Folder to unpack into.
-        progress: Follows the unpacking.
 
     Returns:
         The path of each unpacked file, by the `path` of the source.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from data_files import PAGE, error_of, has, md5
+from data_files import PAGE, error_of, failing, has, md5
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.data import downloads
@@ -169,11 +169,8 @@ def test_a_full_disk_is_found_before(server: Any, tmp_path: Path, partial: Path,
 def test_a_disk_that_fills_up_keeps_what_is_there(
     server: Any, tmp_path: Path, partial: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", failing(errno.ENOSPC))
         text = failure(published(server.url(NAME), server.url("other.gz")), tmp_path)
     assert has(text, "is full", "Free some space", "--data", "same command again")
     assert [name for name, _ in server.asked] == [NAME]  # no other mirror is asked
@@ -181,13 +178,10 @@ def test_a_disk_that_fills_up_keeps_what_is_there(
 
 
 def test_a_folder_that_cannot_be_made_is_named(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, *_: Any, **__: Any) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
     (tmp_path / "file").touch()
     text = failure(published(server.url(NAME)), tmp_path / "file")
     assert has(text, tmp_path / "file", "place of a folder")
-    monkeypatch.setattr(Path, "mkdir", refuse)  # permissions would not stop root
+    monkeypatch.setattr(os, "mkdir", failing(errno.EACCES))
     text = failure(published(server.url(NAME)), tmp_path)
     assert has(text, DOWNLOADS, "Permission denied", "Change its permissions")
 

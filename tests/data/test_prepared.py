@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from data_files import error_of, has, md5
+from data_files import error_of, failing, has, md5
 from numpy.typing import NDArray
 
 from augbench.bench.common.errors import RetryableError
@@ -295,11 +295,8 @@ def test_a_damaged_data_set_behind_a_symbolic_link_is_left_alone(root: Path, tmp
 
 
 def test_a_full_disk_leaves_nothing_behind(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", failing(errno.ENOSPC))
         assert has(error_of(prepare, root), "is full", "Free some space", "--data", "same command again")
     assert nothing_is_left(root)
 
@@ -313,11 +310,8 @@ def test_too_little_space_is_found_before(root: Path, set_room: SetRoom) -> None
 
 
 def test_folders_that_cannot_be_written_to_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, *_: Any, **__: Any) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
     assert has(error_of(prepare, root / "small.bin"), root / "small.bin")  # a file in the place of a folder
-    monkeypatch.setattr(Path, "mkdir", refuse)  # permissions would not stop root
+    monkeypatch.setattr(os, "mkdir", failing(errno.EACCES))
     assert has(error_of(prepare, root), root / "prepared", "Permission denied", "--data")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from data_files import PAGE, error_of, has, md5, tar, zipped
+from data_files import PAGE, error_of, failing, has, md5, tar, zipped
 
 from augbench.bench.data import source_files
 from augbench.bench.data.downloads import ProgressCallback, RemoteFile
@@ -194,19 +194,13 @@ def test_what_cannot_be_unpacked_is_explained(name: str, packed: bytes, words: s
 
 
 def test_a_disk_that_is_full_while_unpacking(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(source_files, "copyfileobj", full)
+    monkeypatch.setattr(source_files, "copyfileobj", failing(errno.ENOSPC))
     write(root, {ARCHIVE: PACKED})
     assert has(error_of(provide, root, sources()), "is full", "Free some space", "same command again")
 
 
 def test_a_file_that_cannot_be_read_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bool:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-    monkeypatch.setattr(Path, "is_file", refuse)  # permissions would not stop root
+    monkeypatch.setattr(Path, "is_file", failing(errno.EACCES))
     text = error_of(provide, root, sources())
     assert has(text, root / "letters/a", "Permission denied", "Change its permissions")
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.prepared import PreparedOptions, PreparedSource
-from augbench.bench.data.source_files import FileResolver, combined_md5
+from augbench.bench.data.source_files import FileResolver
 from augbench.datasets.cifar import read_batch
 from augbench.datasets.cifar10 import Cifar10
 from augbench.datasets.cifar100 import Cifar100
@@ -71,15 +71,6 @@ def place(source: PreparedSource, batches: list[Batch], root: Path, monkeypatch:
 
 def load(source: PreparedSource, root: Path, **options: Any) -> ImageData:
     return source.load(PreparedOptions.model_validate(options), root)
-
-
-def test_sources_are_those_of_torchvision(source: PreparedSource) -> None:
-    theirs, files = torchvisions(source), source.sources()
-    entries = [*theirs.train_list, *theirs.test_list]
-    assert [(file.path, file.md5) for file in files] == [(f"{theirs.base_folder}/{name}", md5) for name, md5 in entries]
-    (archive,) = {file.published for file in files}
-    assert (archive.path, archive.md5, archive.urls[0]) == (theirs.filename, theirs.tgz_md5, theirs.url)
-    assert source.checksum == combined_md5(files)
 
 
 def test_batches_are_read(source: PreparedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

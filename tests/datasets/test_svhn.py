@@ -11,8 +11,8 @@ from scipy.io import savemat
 
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.prepared import PreparedOptions
-from augbench.bench.data.source_files import FileResolver, combined_md5
-from augbench.datasets.svhn import SIZES, Svhn
+from augbench.bench.data.source_files import FileResolver
+from augbench.datasets.svhn import Svhn
 from augbench.datasets.svhn_extra import SvhnExtra
 
 COUNTS = {"train": 20, "extra": 30, "test": 11}
@@ -51,21 +51,3 @@ def test_digits_are_read_with_and_without_the_extra_ones(parts: dict[str, Arrays
             assert split.labels.tolist() == [0 if label == 10 else label for label in labels]
         assert data.classes == 10
     assert len(prepare(Svhn(), tmp_path).train) == 20
-
-
-def test_what_is_read_equals_what_torchvision_reads(parts: dict[str, Arrays], tmp_path: Path) -> None:
-    data = prepare(Svhn(), tmp_path)
-    for split, part in ((data.train, "train"), (data.test, "test")):
-        theirs = torchvision.datasets.SVHN(str(tmp_path), split=part)
-        assert np.array_equal(split.images.numpy(), theirs.data)
-        assert split.labels.tolist() == theirs.labels.tolist()
-
-
-@pytest.mark.parametrize("source", [Svhn, SvhnExtra])
-def test_sources_are_those_of_torchvision(source: type[Svhn]) -> None:
-    theirs = torchvision.datasets.SVHN.split_list
-    for part, file in zip(source.parts, source.sources(), strict=True):
-        assert [file.published.urls[0], file.path, file.md5] == list(theirs[part])
-        assert file.published.path == file.path
-        assert file.published.size == SIZES[part]
-    assert source.checksum == combined_md5(source.sources())

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -49,6 +50,15 @@ def error_of(call: Callable[..., Any], *arguments: Any, kind: type[Exception] = 
         call(*arguments, **named)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def failing(number: int) -> Callable[..., Any]:
+    """Make a function that fails as the operating system does; permissions, for one, would not stop root."""
+
+    def fail(*arguments: Any, **_: Any) -> None:
+        raise OSError(number, os.strerror(number), *map(str, arguments[:1]))
+
+    return fail
 
 
 def has(text: str, *words: object) -> bool:
