@@ -134,6 +134,11 @@ class FileResolver:
     def _renamed(self, path: str, md5: str, size: int | None) -> Path | None:
         return next((file for file in self.alike(path, size) if md5_of(file) == md5), None)
 
+    def _find(self, path: str, md5: str, size: int | None = None) -> Path | None:
+        """Find a file with the right md5, in one of its places or under another name."""
+        right = (file for file in self._candidates(path) if md5_of(file) == md5)
+        return next(right, None) or self._renamed(path, md5, size)
+
     def _is_seen(self, source: SourceFile) -> bool:
         published, md5 = source.published, source.md5
         if md5 and (self._candidates(source.path) or self._renamed(source.path, md5, None)):
@@ -141,31 +146,23 @@ class FileResolver:
         return bool(self._candidates(published.path) or self._renamed(published.path, published.md5, published.size))
 
     def _unpacked(self, source: SourceFile) -> Path | None:
-        """Find a source file that is unpacked already and right, perhaps under the name of its `.gz` file."""
+        """Find a source file that is unpacked already, perhaps under the name of its `.gz` file."""
         if source.md5 is None or not source.is_packed:
             return None
-        gzipped = [source.published.path] if source.published.path == f"{source.path}.gz" else []
-        for path in (path for name in (source.path, *gzipped) for path in self._candidates(name)):
-            if md5_of(path) == source.md5:
-                return path
-        return self._renamed(source.path, source.md5, None)
+        packed = source.published.path
+        found = self._find(source.path, source.md5)
+        return self._find(packed, source.md5) if found is None and packed == f"{source.path}.gz" else found
 
     def _published(self, published: RemoteFile, wanted: Sequence[SourceFile]) -> Path:
         """Find or download a published file, of which some source files are wanted."""
-        wrong = []
-        for path in self._candidates(published.path):
-            what = difference(path, published.md5, published.size)
-            if not what:
-                return path
-            wrong.append(f"{path}: {what}")
-        renamed = self._renamed(published.path, published.md5, published.size)
-        if renamed is not None:
-            return renamed
-        wrong += [
-            f"{path}: {difference(path, source.md5, None)}"
-            for source in wanted
-            if source.is_packed and source.md5
-            for path in self._candidates(source.path)
+        found = self._find(published.path, published.md5, published.size)
+        if found is not None:
+            return found
+        unpacked = [(source.path, source.md5, None) for source in wanted if source.is_packed and source.md5]
+        wrong = [
+            f"{path}: {difference(path, md5, size)}"
+            for name, md5, size in [(published.path, published.md5, published.size), *unpacked]
+            for path in self._candidates(name)
         ]
         if wrong:
             raise UserError(f"A file is damaged or not the expected one. {'; '.join(wrong)}. {REPLACE_IT}")
