@@ -1,10 +1,8 @@
 """Folders of arrays on disk: written once with a manifest, checked, and mapped into memory."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import torch
@@ -65,21 +63,15 @@ def write_arrays(folder: Path, manifest: Manifest, arrays: Mapping[str, NDArray[
         OSError: If a file cannot be written.
     """
     entries = {name: _write_array(array, _file(folder, name)) for name, array in arrays.items()}
-    with _flushed(folder / MANIFEST) as file:
+    with (folder / MANIFEST).open("wb") as file:
         file.write(manifest.model_copy(update={"arrays": entries}).model_dump_json(indent=1).encode())
-
-
-@contextmanager
-def _flushed(path: Path) -> Iterator[IO[bytes]]:
-    """Open a new file, and have it on the disk at the end."""
-    with path.open("wb") as file:
-        yield file
         flush_to_disk(file)
 
 
 def _write_array(array: NDArray[np.generic], path: Path) -> ArrayFile:
-    with _flushed(path) as file:
+    with path.open("wb") as file:
         np.save(file, array, allow_pickle=False)
+        flush_to_disk(file)
     return ArrayFile(shape=array.shape, dtype=array.dtype.name, size=path.stat().st_size, sha256=_sha256(path))
 
 
@@ -109,7 +101,7 @@ def read_manifest(folder: Path) -> Manifest:
 def map_arrays(folder: Path, manifest: Manifest) -> dict[str, torch.Tensor]:
     """Map the arrays of a folder into memory, so that all processes share the same pages.
 
-    A process that writes to an array gets a copy of that page; torch warns about tensors that cannot be written to.
+    A process that writes to an array gets a page of its own. (torch warns about tensors that cannot be written to.)
 
     Raises:
         DamagedDataError: If a file is missing or has another size, type or shape.

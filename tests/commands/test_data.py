@@ -23,10 +23,7 @@ PLUGIN = '''
 import os
 from pathlib import Path
 import numpy as np
-from augbench.bench.data.downloads import RemoteFile
-from augbench.bench.data.prepared import Arrays, PreparedSource
-from augbench.bench.registry.registry import register
-from augbench.bench.data.source_files import SourceFile
+from augbench import Arrays, PreparedSource, RemoteFile, SourceFile, register
 
 HERE = Path(__file__).parent
 
@@ -155,7 +152,7 @@ def test_damage_is_found_and_mended(plugin: Path, root: Path, augbench: CommandL
 def test_what_fails_while_it_is_read_is_explained(plugin: Path, root: Path, augbench: CommandLine) -> None:
     plugin.write_text(plugin.read_text().replace("labels = np", "labels = {}['x'] + np"))
     outcome = augbench("--plugin", plugin, "data", "prepare", "made-up")
-    assert fails(outcome, "'made-up' cannot be prepared: KeyError: 'x' (line 34 of made-up.py)", "Correct its `read`")
+    assert fails(outcome, "'made-up' cannot be prepared: KeyError: 'x' (line 31 of made-up.py)", "Correct its `read`")
     assert prepared(root) == []
 
 

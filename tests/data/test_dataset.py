@@ -47,6 +47,10 @@ def test_validation_images_are_a_fifth_of_each_class_or_what_the_publishers_hold
     data = image_data(images, labels, published)
     assert torch.equal(data.validation_mask(), published)
     assert torch.equal(data.to(torch.device("cpu")).validation_mask(), published)
+    tuned = data.for_tuning()
+    assert torch.equal(tuned.train.labels, labels[:150]), "the validation images stand in place of the test images"
+    assert torch.equal(tuned.test.labels, labels[150:])
+    assert "without its test images" in tuned.provenance
 
 
 def test_probes_see_the_test_images_or_what_they_were_before() -> None:
