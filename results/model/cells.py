@@ -1,4 +1,4 @@
-"""Cells of measured numbers: the average over seeds, n of N, and which may be the best of their comparison."""
+"""Cells of measured numbers: the average over seeds, n of N, and which may be best in their comparison."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,15 +31,15 @@ def is_single_epoch(group: pd.DataFrame) -> bool:
 
 
 def by_comparison(runs: Runs, chosen: pd.DataFrame) -> Sequence[tuple[Runs, pd.DataFrame]]:
-    """Split some runs by what they are compared with, so that what is looked up often is found soon.
+    """Split some runs by comparison, which makes look-ups fast.
 
     Args:
         runs: All runs.
         chosen: Rows of `runs.runs`.
 
     Returns:
-        For each comparison the runs with nothing but its rows and scores, and these rows. Several tables of the same
-        runs share them, and what is known of them.
+        For each comparison, the runs with only its rows and scores, and these rows. All tables of the same runs share
+        them, with what `Runs.once` has memoised.
     """
     return runs.once(("by comparison", *chosen["folder"]), lambda: list(_parts(runs, chosen)))
 
@@ -72,7 +72,7 @@ def scores_of(runs: Runs, group: pd.DataFrame, metric: str, draws: int, column: 
 def score_cells(
     runs: Runs, group: pd.DataFrame, metric: str, draws: int, *, mark: bool = True, finer: int = 0
 ) -> Mapping[str, Cell]:
-    """Average one metric over the seeds of each method of a comparison and mark those that none is shown to beat.
+    """Average one metric over the seeds of each method of a comparison, and mark those that no other is shown to beat.
 
     Args:
         runs: All runs.

@@ -1,4 +1,4 @@
-"""What a method costs: seconds and image passes of its runs, and what it took to find its hyperparameters."""
+"""What a method costs: seconds and image passes of its runs and of the tuning of its hyperparameters."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -93,7 +93,7 @@ def _hours(hours: float) -> str:
 
 
 def tuning_notes(finished: pd.DataFrame) -> list[str]:
-    """Say which methods were tuned, how, and whether as hard as one another."""
+    """Report which methods were tuned, how, and whether equally hard."""
     tuned = finished[finished["tuning_trials"].notna()]
     if tuned.empty:
         return []
@@ -111,6 +111,6 @@ def tuning_definitions(columns: Sequence[Column]) -> list[str]:
     if TUNING_COLUMNS[0] not in columns:
         return []
     return [
-        "Tuning (h): hours that all trials of the tuning took together, once for all seeds. Total (h): tuning, and "
+        "Tuning (h): hours of all trials of the tuning together, counted once for all seeds. Total (h): tuning, and "
         "all phases of the runs of all seeds."
     ]

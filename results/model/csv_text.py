@@ -8,7 +8,7 @@ BEGINS_A_FORMULA = ("=", "+", "-", "@")
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """Write a frame as CSV; an apostrophe before a text that a spreadsheet would compute makes it one."""
+    """Write a frame as CSV, with an apostrophe before texts that a spreadsheet would take for formulas."""
     texts = frame.select_dtypes(exclude=["number", "bool"])
     plain = frame.assign(**{str(name): texts[name].map(_plain, na_action="ignore") for name in texts})
     return plain.rename(columns=_plain).to_csv(index=False, lineterminator="\n")

@@ -27,7 +27,7 @@ BRIEF_UNTESTED = f"Nothing is bold on {{names}}: a test takes two methods with {
 
 
 def bold_definitions(marked: Iterable[tuple[str, bool]], bold: str = BOLD, untested: str = UNTESTED) -> list[str]:
-    """Say what is bold, and where nothing is since nothing could be tested.
+    """Define bold, and name the comparisons without any since nothing could be tested.
 
     Args:
         marked: Comparisons, each as often as it has cells, and whether the cell is bold.
@@ -42,7 +42,7 @@ def bold_definitions(marked: Iterable[tuple[str, bool]], bold: str = BOLD, untes
 
 
 def bold_in_brief(marked: Iterable[tuple[str, bool]]) -> str:
-    """Say the same in the few words that a terminal has room for."""
+    """Define bold in the few words that a terminal has room for."""
     return " ".join(bold_definitions(marked, BRIEF_BOLD, BRIEF_UNTESTED))
 
 

@@ -9,10 +9,10 @@ import pandas as pd
 from augbench.results.model.frame import Runs
 
 FOUND, LEFT_OUT = 0.6, 0.1
-"""A block with at least the one probability counts as found, with at most the other as left out."""
+"""Probability from which a block counts as found, and up to which it counts as left out."""
 
 FAR_APART = 0.2
-"""Seeds that differ by more than this share of their mean are told apart."""
+"""The range over seeds is given if it exceeds this fraction of their mean."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class _Unit:
         return f"{self.before}{self.number(_mean(values))}{self.after}"
 
     def span(self, values: Sequence[float]) -> list[str]:
-        """Say the lowest and the highest seed where they are far apart: by more than a fifth of the mean."""
+        """Give the lowest and the highest seed if they are far apart."""
         lowest, highest = self.convert(min(values)), self.convert(max(values))
         if highest - lowest <= FAR_APART * self.convert(_mean(values)):
             return []
@@ -64,21 +64,16 @@ class _Wording:
     moved: str = ""
 
 
-_NEGLIGIBLE_ROTATION = math.radians(5)
-_NEGLIGIBLE_FACTOR = math.log(1.05)
-_NEGLIGIBLE_SHEAR = 0.05
-_NEGLIGIBLE_SHIFT = 0.04  # 2 % of the width
-
 _WORDINGS = {
-    "rotation": _Wording("rotation", _DEGREES, _NEGLIGIBLE_ROTATION),
-    "x-scale": _Wording("scaling along x", _FACTOR, _NEGLIGIBLE_FACTOR),
-    "y-scale": _Wording("scaling along y", _FACTOR, _NEGLIGIBLE_FACTOR),
-    "uniform-scale": _Wording("scaling", _FACTOR, _NEGLIGIBLE_FACTOR),
-    "stretch": _Wording("stretching", _FACTOR, _NEGLIGIBLE_FACTOR),
-    "x-shear": _Wording("shearing along x", _PLAIN, _NEGLIGIBLE_SHEAR),
-    "symmetric-shear": _Wording("shearing along both axes", _PLAIN, _NEGLIGIBLE_SHEAR),
-    "x-translation": _Wording("shifting along x", _OF_THE_WIDTH, _NEGLIGIBLE_SHIFT),
-    "y-translation": _Wording("shifting along y", _OF_THE_HEIGHT, _NEGLIGIBLE_SHIFT),
+    "rotation": _Wording("rotation", _DEGREES, math.radians(5)),
+    "x-scale": _Wording("scaling along x", _FACTOR, math.log(1.05)),
+    "y-scale": _Wording("scaling along y", _FACTOR, math.log(1.05)),
+    "uniform-scale": _Wording("scaling", _FACTOR, math.log(1.05)),
+    "stretch": _Wording("stretching", _FACTOR, math.log(1.05)),
+    "x-shear": _Wording("shearing along x", _PLAIN, 0.05),
+    "symmetric-shear": _Wording("shearing along both axes", _PLAIN, 0.05),
+    "x-translation": _Wording("shifting along x", _OF_THE_WIDTH, 0.04),  # 2 % of the width
+    "y-translation": _Wording("shifting along y", _OF_THE_HEIGHT, 0.04),
     "half-turn": _Wording("half-turn", moved="turned upside down"),
     "flip": _Wording("flip", moved="mirrored"),
     "crop": _Wording("random crop"),
@@ -130,9 +125,9 @@ def describe_range(block: str, ranges: Sequence[float]) -> str:
 def findings(runs: Runs) -> list[str]:
     """Say what the learners found, from the learned numbers at the end of the finished runs, averaged over seeds.
 
-    A block counts as found with a mean probability of at least `FOUND` (always, for methods that learn ranges only)
-    and as left out with at most `LEFT_OUT`. It is hardly used if its range hardly changes an image: 5° of rotation, 5 %
-    of scale, 0.05 of shear, 2 % of the image for shifts.
+    A block counts as found with a mean probability of at least `FOUND` (always, for methods that learn ranges only),
+    as left out with at most `LEFT_OUT`, and as hardly used below 5° of rotation, 5 % of scale, 0.05 of shear or shifts
+    of 2 % of the image.
 
     Returns:
         A sentence for each data set and method that learns, and one for the methods that learn nothing.

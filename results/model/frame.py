@@ -82,7 +82,7 @@ class Runs:
 
     @cached_property
     def trajectories(self) -> pd.DataFrame:
-        """Runs × `epoch` (from 1) × `quantity`: `value`; made when it is asked for, runs under way as far as saved.
+        """Runs × `epoch` (from 1) × `quantity`: `value`; of running runs, the epochs saved so far.
 
         Quantities are `loss`, `accuracy` in [0, 1] and the learned numbers `probability/<block>` and `range/<block>`.
 
@@ -95,8 +95,7 @@ class Runs:
     def reliability(self) -> pd.DataFrame:
         """Finished runs × `draws` × `bin` (from 0): `count`, mean `confidence` and `accuracy`, NaN in empty bins.
 
-        The repeats of test-time draws are pooled: their images are counted as if they were different ones. Made from
-        the predictions when it is asked for.
+        The repeats of test-time draws are pooled: their images are counted as if they were different ones.
 
         Raises:
             DamagedError: If predictions are damaged.
@@ -110,7 +109,7 @@ class Runs:
 
     @cached_property
     def environments(self) -> pd.DataFrame:
-        """Runs × attempts: when, where and with what each was made, as far as it is known.
+        """Runs × attempts: when, where and with what each was made, as far as is known.
 
         Columns are `attempt` (from 1), `host`, `device`, `device_uuid` (of a GPU), `platform`, `python`, `augbench`,
         `commit`, `dirty`, `command`, `torch`, `torchvision`, `numpy`, all `packages` and `plugins` as text, `threads`,
@@ -140,14 +139,11 @@ class Runs:
 
     @property
     def trials(self) -> int:
-        """Number of runs that were left out since they are trials of a tuning.
-
-        What they have reached on validation images stands beside no result on test images.
-        """
+        """Number of runs that are left out as trials of a tuning, which are evaluated on validation images."""
         return sum(problem.kind == "trial of a tuning" for problem in self.problems)
 
     def warnings(self) -> list[str]:
-        """Say in sentences what is unfinished, left out, or of several versions."""
+        """Report what is unfinished, left out, or of several versions, a sentence each."""
         blurred = sum(record.has_blurred_probe for record in self._chosen_records())
         return [*warnings(self.runs, self.problems), *blurred_probes(blurred)]
 
@@ -155,7 +151,7 @@ class Runs:
         """Rows of `runs` that are done.
 
         Raises:
-            UserError: If none is, with the states that the runs are in and the command that goes on.
+            UserError: If none is, with the states of the runs and the command that continues them.
         """
         done = self.runs[self.runs["state"] == RunState.DONE.value]
         if len(done):
@@ -166,12 +162,12 @@ class Runs:
         given = " and ".join(map(str, self.sources))
         folder = next((source for source in self.sources if source.is_dir()), "OUT")
         raise UserError(
-            f"None of the {len(self.runs) + damaged} runs in {given} is finished: {', '.join(states)}. Go on with "
+            f"None of the {len(self.runs) + damaged} runs in {given} is finished: {', '.join(states)}. Continue with "
             f"`{to_paste('run', 'SUITE', '--out', folder)}`, or make a small comparison with `augbench demo`."
         )
 
     def correct(self, comparison: str, label: str, draws: int) -> pd.DataFrame:
-        """Tell which test images were classified right.
+        """Which test images were classified right.
 
         Args:
             comparison: Comparison of the runs.
@@ -179,9 +175,9 @@ class Runs:
             draws: Number of test-time draws, 0 for none.
 
         Returns:
-            A row for each finished run, indexed by its `seed`, rising, and a column for each test image, from 0: 1
-            where it was classified right, 0 where wrong, between them where repeats of test-time draws differ. Empty
-            where there are no predictions with so many draws.
+            A row for each finished run, indexed by its `seed`, rising, and a column for each test image, from 0: the
+            fraction of repeats of test-time draws that classified it right, 0 or 1 without draws. Empty if there are
+            no predictions with so many draws.
 
         Raises:
             DamagedError: If predictions are damaged.
@@ -196,7 +192,7 @@ class Runs:
         if len(images) > 1:
             raise UserError(
                 f"Runs of {label} on {comparison} were evaluated on {' and '.join(map(str, images))} test images, so "
-                "they cannot be compared image by image. Leave out the runs of the other code."
+                "they cannot be compared image by image. Leave out the runs of one version of the code."
             )
         values = np.array(list(right.values()), dtype=float).reshape(len(right), images[0] if images else 0)
         return pd.DataFrame(values, index=pd.Index(list(right), dtype="int64", name="seed"))
@@ -239,14 +235,14 @@ class Runs:
         return self.runs.merge(wide, on="folder", how="left").astype({"draws": "Int64"})
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Work something out the first time that it is asked for; a choice of these runs begins anew.
+        """Memoise what is made of these runs; a selection of them starts with an empty memory.
 
         Args:
-            key: What it is called; the same for all who want the same.
-            make: Makes it of these runs.
+            key: Equal for equal results.
+            make: Makes the result from these runs.
 
         Returns:
-            What was made the first time, which nobody may change, nor what it was made of.
+            The result of the first call, which must not be modified.
         """
         if key not in self._known:
             self._known[key] = make()
@@ -262,11 +258,11 @@ class Runs:
         return {record.name: record for record in self.records}
 
     def _chosen_records(self) -> list[Record]:
-        """Find the record of each row of `runs`, which may be fewer than all since somebody has chosen from them."""
+        """Find the record of each row of `runs`, which may be a selection."""
         return [self._by_name[name] for name in self.runs["folder"]]
 
     def outcomes(self, records: Sequence[Record]) -> list[Outcomes]:
-        """What became of each test image, for each run; nothing for those that are not done.
+        """What became of each test image, for each run; empty for those that are not done.
 
         Raises:
             DamagedError: If predictions are damaged.
@@ -290,10 +286,10 @@ def load_runs(
     """Read every run of one or several sources.
 
     Args:
-        sources: One or several output folders, as given to `augbench run` or `augbench demo` as --out; archives and
-            campaigns that `augbench archive` wrote, which end in .tar.gz and .parquet.
+        sources: One or several output folders, as given to `augbench run` or `augbench demo` as --out; files ending
+            in .tar.gz or .parquet that `augbench archive` wrote.
         skip_damaged: Leave damaged folders out and list them in `Runs.problems`.
-        cache: Keep in the output folder what takes long to read, where it can be written to.
+        cache: Keep what takes long to read in the output folder, if it is writable.
         anonymiser: Takes out what says who executed the runs, where and from which folders.
 
     Raises:
@@ -314,14 +310,14 @@ def load_runs(
 def _only_trials(given: Sequence[Path]) -> str:
     return (
         f"{' and '.join(map(str, given))} holds only runs that are evaluated on validation images, as trials of a "
-        "tuning are: no results on test images. Trials are shown by the same `augbench tune` command, which has "
-        "written a suite to run; from a suite of your own, take `evaluated_on` out."
+        "tuning are: there are no results on test images. The same `augbench tune` command shows the trials, and has "
+        "written a suite to run. In a suite of your own, remove `evaluated_on`."
     )
 
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Look for no cycles of garbage meanwhile: with ten thousand records that would take a third of the time."""
+    """Pause the garbage collector, which takes a third of the time with ten thousand records."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -334,9 +330,10 @@ def _no_garbage() -> Iterator[None]:
 def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
     """Make the frames."""
     labels = _labels(collected.records)
-    named = sorted(zip(collected.records, labels, strict=True), key=lambda pair: _order(*pair))
+    named = sorted(zip(collected.records, labels, strict=True), key=lambda pair: run_order(pair[0].spec, pair[1]))
     records = tuple(record for record, _ in named)
-    bare = _labels_without_law(records)
+    is_planted = any(record.result is not None and record.result.planted is not None for record in records)
+    bare = _labels(records, _without_law) if is_planted else [None] * len(records)
     made = [rows.run_row(*pair, law) for pair, law in zip(named, bare, strict=True)]
     runs = pd.DataFrame(made, columns=[*KEYS, *rows.RUN_COLUMNS])
     runs["asked"] = runs.groupby("comparison")["seed"].transform("nunique").astype(int)
@@ -353,20 +350,11 @@ def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
     )
 
 
-def _labels(records: Sequence[Record]) -> list[RunLabels]:
-    """Name runs; those that differ in nothing but their seed have the same names."""
-    specs = {record.configuration.text: record.configuration.spec for record in records}
-    by_kind = dict(zip(specs, label_runs(list(specs.values())), strict=True))
-    return [by_kind[record.configuration.text] for record in records]
-
-
-def _labels_without_law(records: Sequence[Record]) -> list[RunLabels | None]:
-    """Name runs as if no planted law told their data sets apart; None where nothing is planted at all."""
-    if not any(record.result is not None and record.result.planted is not None for record in records):
-        return [None] * len(records)
-    specs = {record.configuration.text: _without_law(record.configuration.spec) for record in records}
-    by_kind = dict(zip(specs, label_runs(list(specs.values())), strict=True))
-    return [by_kind[record.configuration.text] for record in records]
+def _labels(records: Sequence[Record], change: Callable[[RunSpec], RunSpec] = lambda spec: spec) -> list[RunLabels]:
+    """Name runs by their changed specifications; those that differ in nothing but their seed have the same names."""
+    specs = {record.configuration.text: change(record.configuration.spec) for record in records}
+    by_text = dict(zip(specs, label_runs(list(specs.values())), strict=True))
+    return [by_text[record.configuration.text] for record in records]
 
 
 def _without_law(spec: RunSpec) -> RunSpec:
@@ -379,6 +367,6 @@ def _without_law(spec: RunSpec) -> RunSpec:
     return spec.model_copy(update={"dataset": dataset.model_copy(update=kept)})
 
 
-def _order(record: Record, labels: RunLabels) -> tuple[str, int, str, int]:
-    method = record.spec.method.name
-    return labels.comparison, method_rank(method), labels.label, record.spec.seed
+def run_order(spec: RunSpec, labels: RunLabels) -> tuple[str, int, str, int]:
+    """Sort runs by this in all tables and figures."""
+    return labels.comparison, method_rank(spec.method.name), labels.label, spec.seed

@@ -1,4 +1,4 @@
-"""What a reader must know of the runs in a table: splits, versions, devices, what ± is, settings, what is missing."""
+"""Notes on the runs in a table: splits, versions, devices, what ± is, settings, what is missing."""
 
 import re
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ CHECKSUM = re.compile("=#[0-9a-f]{8}")  # as `brief` writes a long setting
 
 
 def run_notes(runs: Runs, finished: pd.DataFrame, *, alone: bool = True) -> tuple[str, ...]:
-    """Say what a reader must know of these runs.
+    """Write what a reader must know of these runs.
 
     Args:
         runs: All runs.
         finished: Those in the table.
-        alone: Whether nothing else describes the data sets, the settings, what is missing and what is mixed.
+        alone: Whether to describe the data sets, the settings, what is missing and what is mixed, too.
     """
     groups = [(str(name), group) for name, group in finished.groupby("comparison", sort=False)]
     counts = {int(asked) for asked in finished["asked"]}
@@ -42,7 +42,7 @@ def run_notes(runs: Runs, finished: pd.DataFrame, *, alone: bool = True) -> tupl
 
 
 def _trials(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:
-    """Say of which runs the accuracies are not to be taken for results."""
+    """Name the comparisons whose accuracies are no results."""
     names = [name for name, group in groups if is_single_epoch(group)]
     if not names:
         return []
@@ -59,14 +59,14 @@ def _deviation(counts: set[int]) -> list[str]:
 
 
 def _settings(finished: pd.DataFrame) -> list[str]:
-    """Say which hyperparameters differ from their defaults, where the label does not."""
+    """Name the hyperparameters that differ from their defaults."""
     changed = finished.loc[finished["settings"] != "", ["label", "settings"]]
     described = [f"{label} with {settings}" for label, settings in _distinct(changed)]
     return [f"Not at their defaults: {'; '.join(described)}."] if described else []
 
 
 def _checksums(finished: pd.DataFrame) -> list[str]:
-    """Say what a checksum in place of a long setting is, where there is one."""
+    """Explain the checksums in place of long settings, if there are any."""
     names = pd.concat([finished[column] for column in ("comparison", "label", "settings")])
     if not names.str.contains(CHECKSUM).any():
         return []

@@ -30,7 +30,7 @@ def pack(
     """Pack every run of some sources into one file; the same runs give the same bytes.
 
     Args:
-        sources: Output folders, archives and campaigns.
+        sources: Output folders, archives and parquet files.
         out: The file, in place of one that is there already: NAME.tar.gz has the files of each run but for its
             checkpoint and network, trials of a tuning included; NAME.parquet a row for each run that is evaluated on
             test images, with what became of each test image, but neither probabilities nor example images.
@@ -42,17 +42,17 @@ def pack(
 
     Raises:
         DamagedError: If a folder is damaged or there twice, unless `skip_damaged`.
-        UserError: If a source cannot be read, nothing is left to pack, the file cannot be written or its name ends in
-            something else.
+        UserError: If a source cannot be read, nothing is left to pack, the file cannot be written or its ending is
+            unknown.
     """
     name = out.name.lower()
     if not name.endswith((".tar.gz", ".tgz", ".parquet")):
         raise UserError(
-            f"{out} does not end as files with runs do. Give NAME.tar.gz for run folders without their networks, or "
-            "NAME.parquet for a small table that all tables and figures can be made from."
+            f"{out} has an unknown ending. Give NAME.tar.gz for run folders without their networks, or NAME.parquet "
+            "for a small table that all tables and figures can be made from."
         )
     if out.is_dir():
-        raise UserError(f"{out} is a folder. Give the name of a file that is not there yet.")
+        raise UserError(f"{out} is a folder. Give the name of a new file.")
     if name.endswith(".parquet"):
         runs = load_runs(sources, skip_damaged=skip_damaged, cache=anonymiser is None, anonymiser=anonymiser)
         _check_any(runs.records, sources)
@@ -71,8 +71,8 @@ def pack(
 def _check_any(records: Sequence[Record], sources: Sequence[Path]) -> None:
     if not records:
         raise UserError(
-            f"Every run in {' and '.join(map(str, sources))} is damaged, so there is nothing to pack. The same command "
-            "without --skip-damaged says what is wrong."
+            f"Every run in {' and '.join(map(str, sources))} is damaged, so there is nothing to pack. Give the same "
+            "command without --skip-damaged to see what is wrong."
         )
 
 
@@ -102,7 +102,7 @@ def write_parquet(runs: Runs, path: Path) -> None:
 
 
 def _without_folders(text: str, sources: Sequence[Path]) -> str:
-    """Name sources without the folders that they are in, which are somebody's own."""
+    """Name sources without the folders that they are in, which are private."""
     for path in {path for source in sources for path in (source, source.resolve()) if path.is_absolute()}:
         text = text.replace(f"{path.parent}/", "")
     return text
@@ -110,7 +110,7 @@ def _without_folders(text: str, sources: Sequence[Path]) -> str:
 
 def _for_people(runs: Runs) -> pd.DataFrame:
     """Columns of `runs` and one for each metric and number of test-time draws, such as `accuracy_8_draws`."""
-    columns = [runs.runs.set_index("folder", drop=False).drop(columns="source")]  # which is somebody's own path
+    columns = [runs.runs.set_index("folder", drop=False).drop(columns="source")]  # a private path
     for (draws, metric), inside in runs.scores.groupby(["draws", "metric"]):
         name = f"{metric}_{draws}_draws" if draws else str(metric)
         columns.append(inside.set_index("folder")[["value"]].astype(float).rename(columns={"value": name}))

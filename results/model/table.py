@@ -1,4 +1,4 @@
-"""A table of results as it is before a format is chosen: columns, rows, cells and what has to be said about them."""
+"""A table of results in no particular format: columns, rows, cells and notes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -91,14 +91,14 @@ class Row:
 
     @property
     def seeds(self) -> int | None:
-        """The n of every cell that does not say another one; None for a row without numbers or without one n."""
+        """The n of all cells that name no other; None for a row without numbers or with several n."""
         asked = {cell.asked for cell in self.cells if cell.asked}
         return asked.pop() if len(asked) == 1 else None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of any text; what writes it in a format escapes it.
+    """A table of unescaped text.
 
     Attributes:
         name: What a document refers to it by.
@@ -151,7 +151,7 @@ class Table:
     def heads(self) -> Iterator[tuple[list[str], Row]]:
         """Yield each row with its first texts: data set, label, n if the table has any.
 
-        The data set stands in the first row of its group only: repeated, it hides where the next one begins.
+        Only the first row of a group names the data set: repeated, it would hide where the next one begins.
         """
         for comparison, rows in self.groups():
             for name, row in zip([comparison, *[""] * len(rows)], rows, strict=False):
@@ -179,7 +179,7 @@ def signed(text: str) -> str:
 def mean_cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
     """Average over seeds.
 
-    A value that is not a number makes the whole cell so: an average over the others would look better than it is.
+    One NaN makes the whole cell "not a number": the average over the others would look too good.
 
     Args:
         values: One for each seed.

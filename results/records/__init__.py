@@ -1,1 +1,1 @@
-"""From files to records: output folders, archives of them, and campaigns in one parquet file."""
+"""Reads the runs of output folders, archives and parquet files into checked records."""

@@ -1,6 +1,6 @@
-"""Runs without what says who executed them, where and from which folders, for anonymous review.
+"""Removes from runs who executed them, where and from which folders, for anonymous review.
 
-Only what is known to be harmless is kept, so that whatever a later version records is left out until somebody decides.
+Only fields that are known to be harmless are kept: a field of a later version is left out until somebody decides.
 """
 
 import json
@@ -51,7 +51,7 @@ class Anonymiser:
     remaining: set[str] = field(default_factory=set)
 
     def stored(self, stored: Stored) -> Stored:
-        """Return the files of a run without names; it is called as runs are, whatever its folder is called.
+        """Return the files of a run without names; the run gets its standard name, whatever its folder is called.
 
         Raises:
             DamagedError: If one of them is no JSON, or the specification is damaged.
@@ -91,13 +91,13 @@ class Anonymiser:
 
 
 def anonymous_problem(problem: Problem) -> Problem:
-    """Say of something that was left out no more than its kind, and its name if that is one of a run."""
+    """Reduce a problem to its kind, and its name if that is one of a run."""
     name = problem.folder if RUN_NAME.fullmatch(problem.folder) else "a folder or file"
     return Problem(problem.kind, f"{name}: {problem.kind}", name)
 
 
 def without_paths(command: str) -> str:
-    """Write what a person typed with a word in capitals for each path, and `…` for whatever may be a name."""
+    """Replace each path in a command by a word in capitals, and whatever may be a name by `…`."""
     try:
         words = shlex.split(command)
     except ValueError:

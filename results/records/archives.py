@@ -1,7 +1,7 @@
 """Archives of run folders, as `augbench archive` packs them: .tar.gz files with `runs/RUN/…` in them.
 
-An archive comes from somebody else, so nothing in it is believed: only regular files of runs are unpacked, into a new
-temporary folder, no links, nothing outside of it, and no more than the disk has room for.
+An archive may come from a stranger. Only regular files of runs are unpacked, into a new temporary folder and no more
+than the disk has room for; `tarfile`'s data filter guards against paths that lead out of it.
 """
 
 import gzip
@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import atomic_write, read_json
@@ -29,11 +28,12 @@ from augbench.results.records.stored import ADVICE, TEXTS, Stored
 FORMAT = 1
 MANIFEST = "archive.json"
 """File beside `runs` that says the version of the format, and the states of runs that have no result."""
-FILES = (*TEXTS.values(), "predictions.npz", "examples.npz", "log.txt")
+LOG = "log.txt"
+FILES = (*TEXTS.values(), "predictions.npz", "examples.npz", LOG)
 """Files of a run that are packed: neither network nor checkpoint, and nothing that says who owns it."""
 MOST_BYTES_OF_A_FILE = 4 * 2**30
 MOST_BYTES_AT_THE_END = 2**20  # of zeros that fill the last block; tar makes blocks of 10 KiB
-SHARE_OF_FREE_SPACE = 0.9
+FRACTION_OF_FREE_SPACE = 0.9
 UNREADABLE = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError)
 
 
@@ -43,7 +43,7 @@ def write_archive(records: list[Record], path: Path, *, anonymous: bool = False)
     Args:
         records: The runs; each must have a folder.
         path: The file; its folder must exist.
-        anonymous: Leave the logs out, in which anything may stand.
+        anonymous: Leave out the logs, which may contain anything.
 
     Raises:
         DamagedError: If a file of a run cannot be read.
@@ -53,15 +53,8 @@ def write_archive(records: list[Record], path: Path, *, anonymous: bool = False)
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
             _add(archive, MANIFEST, _manifest(records))
             for record in sorted(records, key=lambda record: record.name):
-                folder = record.stored.folder
-                if folder is None:
-                    raise UserError(
-                        f"{record.stored.place} cannot be packed as .tar.gz, since a .parquet file has no predictions. "
-                        "Give a file that ends in .parquet with --out, or the run folders with --from."
-                    )
-                for name in FILES[:-1] if anonymous else FILES:
-                    content = _content(record, folder.path / name)
-                    if content is not None:
+                for name, content in _contents(record):
+                    if not (anonymous and name == LOG):
                         _add(archive, f"runs/{record.name}/{name}", content)
 
 
@@ -70,17 +63,22 @@ def _manifest(records: list[Record]) -> bytes:
     return json.dumps({"format": FORMAT, "states": states}, indent=1, sort_keys=True).encode()
 
 
-def _content(record: Record, path: Path) -> bytes | None:
-    """Get a file of a run, texts as they were read; None where there is none, or by now none any more."""
-    if path.name in TEXTS.values():
-        name = next(name for name, file in TEXTS.items() if file == path.name)
-        return getattr(record.stored, name) or None
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:  # else it would look as if the archive could not be written
-        raise DamagedError(f"{path.name} in {record.stored.place} cannot be read: {error.strerror}. {ADVICE}") from None
+def _contents(record: Record) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a run by name: texts as they were read, others if they still exist."""
+    stored = record.stored
+    if stored.folder is None:
+        raise UserError(
+            f"{stored.place} cannot be packed as .tar.gz, since a .parquet file has no predictions. "
+            "Give a file that ends in .parquet with --out, or the run folders with --from."
+        )
+    yield from ((file, text) for name, file in TEXTS.items() if (text := getattr(stored, name)))
+    for name in FILES[len(TEXTS) :]:
+        try:
+            yield name, (stored.folder.path / name).read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError as error:  # else it would look as if the archive could not be written
+            raise DamagedError(f"{name} in {stored.place} cannot be read: {error.strerror}. {ADVICE}") from None
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
@@ -99,7 +97,7 @@ class Archive:
         passed_over: Files in it that belong to no run.
 
     Raises:
-        UserError: If it is no archive, truncated, holds no runs, links, or paths that lead out of it, or is too large.
+        UserError: If it is no archive, truncated or too large, or holds no runs, links, or paths that lead out of it.
     """
 
     path: Path
@@ -125,7 +123,7 @@ class Archive:
             )
 
     def _unpack(self, archive: tarfile.TarFile) -> None:
-        left = int(shutil.disk_usage(self.folder).free * SHARE_OF_FREE_SPACE)
+        left = int(shutil.disk_usage(self.folder).free * FRACTION_OF_FREE_SPACE)
         top: PurePosixPath | None = None
         for member in archive:
             self._check(member)
@@ -137,7 +135,7 @@ class Archive:
                 continue
             if path.name == MANIFEST and top in (None, path.parent):
                 top = path.parent
-                self._extract(archive, member, self.folder / MANIFEST)
+                self._extract(archive, member, PurePosixPath(MANIFEST))
             elif "runs" in path.parts:
                 above = PurePosixPath(*path.parts[: path.parts.index("runs")])
                 top = above if top is None else top
@@ -146,7 +144,7 @@ class Archive:
                 self._extract_of_run(archive, member, path.relative_to(above))
 
     def _read_to_the_end(self, packed: gzip.GzipFile) -> None:
-        """Read what follows the last file, since the checksum of everything stands at the very end."""
+        """Read what follows the last file: the checksum of everything stands at the very end."""
         left = MOST_BYTES_AT_THE_END
         while read := len(packed.read(2**16)):
             left -= read
@@ -154,37 +152,33 @@ class Archive:
                 raise self._refused("there is more behind its last file")
 
     def _extract_of_run(self, archive: tarfile.TarFile, member: tarfile.TarInfo, path: PurePosixPath) -> None:
-        """Unpack one file below `runs`, if it is one that runs are read from."""
+        """Unpack one file below `runs` if runs are read from it."""
         if len(path.parts) > 2 and not path.parts[1].startswith("."):
             (self.folder / "runs" / path.parts[1]).mkdir(parents=True, exist_ok=True)  # foreign ones are to be seen
             if len(path.parts) == 3 and path.name in FILES:
-                self._extract(archive, member, self.folder / path)
+                self._extract(archive, member, path)
         elif len(path.parts) == 2 and path.name != MARKER and not path.name.startswith("."):
             self.passed_over.append(path.name)
         elif path == PurePosixPath("runs") / MARKER:
-            self._extract(archive, member, self.folder / path)
+            self._extract(archive, member, path)
 
     def _check(self, member: tarfile.TarInfo) -> None:
-        if member.issym() or member.islnk():
-            raise self._refused(f"it holds a link, {member.name!r}")
-        if ".." in PurePosixPath(member.name).parts or member.name.startswith("/"):
-            raise self._refused(f"it holds a path that leads out of it, {member.name!r}")
-        if not (member.isfile() or member.isdir()):
-            raise self._refused(f"it holds a special file, {member.name!r}")
+        try:
+            # The filter refuses what leads out of the folder, and turns an absolute path into a relative one.
+            is_safe = tarfile.data_filter(member, str(self.folder)).name == member.name
+        except tarfile.FilterError:
+            is_safe = False
+        if not is_safe or not (member.isfile() or member.isdir()):
+            raise self._refused(f"it holds a link, a special file or a path that leads out of it: {member.name!r}")
         if member.size > MOST_BYTES_OF_A_FILE:
             raise self._refused(f"{member.name!r} has {member.size / 2**30:.0f} GB, more than any file of a run")
 
-    def _extract(self, archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-        source: IO[bytes] | None = archive.extractfile(member)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as file:
-            if source is not None:
-                shutil.copyfileobj(source, file)
+    def _extract(self, archive: tarfile.TarFile, member: tarfile.TarInfo, path: PurePosixPath) -> None:
+        archive.extract(member.replace(name=str(path), deep=False), self.folder, filter="data")
 
     def _refused(self, reason: str) -> UserError:
         return UserError(
-            f"{self.path} was not unpacked: {reason}. An archive that `augbench archive` has made holds nothing like "
-            "it; ask whoever made it."
+            f"{self.path} was not unpacked: {reason}. `augbench archive` writes no such archive; ask whoever made it."
         )
 
     def stored_runs(self, source: str, *, skip_damaged: bool = False) -> Iterator[Stored | Problem]:
@@ -200,7 +194,7 @@ class Archive:
         """
         states = self._states()
         for name in self.passed_over:
-            yield Problem("foreign", f"{name} in {self.path} belongs to no run and was passed over.", name)
+            yield Problem("foreign", f"{name} in {self.path} belongs to no run and is ignored.", name)
         for one in self._found(source, skip_damaged=skip_damaged):
             if isinstance(one, Problem):
                 yield one
@@ -219,7 +213,7 @@ class Archive:
             raise UserError(str(error).replace(str(self.folder), str(self.path))) from None
 
     def _states(self) -> dict[str, str]:
-        """States of runs without a result when they were packed: who owned them cannot be seen any more."""
+        """Read the states of runs without a result when they were packed: their owners can no longer be asked."""
         if not (self.folder / MANIFEST).exists():  # packed by hand
             return {}
         try:

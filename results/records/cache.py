@@ -1,8 +1,8 @@
-"""What became of the test images of finished runs, kept in the output folder, since reading predictions takes long.
+"""Cache of what became of the test images of finished runs, since reading predictions takes long.
 
-An entry is found by the content of the run's `result.json`, which holds the metrics of the predictions to the last
-digit, and by the size of `predictions.npz`: so it is no matter where a folder lies or when it was copied, and a run
-that was made again has another entry. The file can be deleted at any time.
+It is a file in the output folder that can be deleted at any time. The key of an entry is the content of the run's
+`result.json`, which holds the metrics of the predictions to the last digit, and the size of `predictions.npz`. So a
+folder can be moved or copied, and a run that was made again has another entry.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from augbench.results.records.outcomes import Outcomes
 from augbench.results.records.record import Record
 
 FORMAT = 2
-"""To be raised whenever the columns change, or what is made of the same predictions does."""
+"""To be raised whenever the columns change, or what they hold of the same predictions."""
 METADATA = b"augbench.outcomes"
 KEY = "key"
 COLUMNS = pa.schema([(KEY, pa.string()), *OUTCOMES])
@@ -35,7 +35,7 @@ UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
 
 
 class OutcomesCache:
-    """Outcomes of the runs of one output folder, read when they are asked for first.
+    """Outcomes of the runs of one output folder, read on first use.
 
     Args:
         out: The output folder; None to keep them in memory only.
@@ -62,10 +62,10 @@ class OutcomesCache:
         return self._known[key]
 
     def save(self, worth: float = 0.0) -> None:
-        """Write down what is new, beside what was there before; where that cannot be done, nothing is lost.
+        """Write new entries beside those of before; a folder that cannot be written to is no error.
 
         Args:
-            worth: Seconds that making it must have taken; else it is not written yet.
+            worth: Write only if making the new entries took more than this many seconds.
         """
         if self.path is None or self._known is None or self._unsaved <= worth:
             return

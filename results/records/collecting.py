@@ -1,4 +1,4 @@
-"""From sources to records: each run once, and whatever else was found said."""
+"""From sources to records: each run once, with a list of what was left out."""
 
 import itertools
 import os
@@ -45,7 +45,7 @@ def collect(
     """Read every run of some sources.
 
     Args:
-        sources: Output folders, archives and campaigns.
+        sources: Output folders, archives and parquet files.
         skip_damaged: Leave damaged folders out.
         cache: Keep what takes long to read in output folders.
         anonymiser: Takes out what says who executed the runs, where and from which folders.
@@ -66,7 +66,8 @@ def collect(
             if isinstance(one, Problem):
                 collected.problems.append(one)
             elif (other := found.get(one.same)) is not None:
-                kept, left_out = _better(other, one)
+                is_better = one.state is RunState.DONE and other.state is not RunState.DONE
+                kept, left_out = (one, other) if is_better else (other, one)
                 found[one.same] = kept
                 collected.problems.append(_duplicate(kept, left_out, skip_damaged=skip_damaged))
             else:
@@ -85,8 +86,8 @@ def stored_runs_of(source: Path, *, skip_damaged: bool) -> Iterator[Stored | Pro
         if kinds:
             return kinds[0](source).stored_runs(str(source), skip_damaged=skip_damaged)
         raise UserError(
-            f"{source} is a file that runs cannot be read from. Give an output folder, or a file that ends in "
-            f"{', '.join(ENDINGS)}, as `augbench archive` writes them."
+            f"{source} is no file of runs. Give an output folder, or a file that ends in {', '.join(ENDINGS)}, as "
+            "`augbench archive` writes them."
         )
     return stored_runs(source, str(source), skip_damaged=skip_damaged)
 
@@ -129,13 +130,13 @@ def _records(
         if isinstance(one, Problem):
             yield one
             continue
-        if not skip_damaged:
-            yield read(one)
-            continue
         try:
             record = read(one)
-            _look_inside(record, cache)
+            if skip_damaged:
+                _look_inside(record, cache)
         except DamagedError as error:
+            if not skip_damaged:
+                raise
             yield Problem("damaged", str(error), one.name)
         else:
             yield record
@@ -143,7 +144,7 @@ def _records(
 
 
 def _look_inside(record: Record, cache: OutcomesCache) -> None:
-    """Read what is read late otherwise, since what is damaged must be left out before anything is counted.
+    """Read what is otherwise read late: damaged runs must be left out before anything is counted.
 
     Raises:
         DamagedError: If what was recorded of the epochs, predictions or example images are damaged.
@@ -155,14 +156,8 @@ def _look_inside(record: Record, cache: OutcomesCache) -> None:
         read_examples(record.stored.folder)
 
 
-def _better(first: Record, second: Record) -> tuple[Record, Record]:
-    """Of two records of one run the one that has a result, else the first."""
-    swap = second.state is RunState.DONE and first.state is not RunState.DONE
-    return (second, first) if swap else (first, second)
-
-
 def _duplicate(kept: Record, left_out: Record, *, skip_damaged: bool) -> Problem:
-    """Say that a run is there twice: counted twice it would look like another seed."""
+    """Report a run that was found twice: counted twice it would look like another seed."""
     text = f"{left_out.stored.place} holds the same run as {kept.stored.place}."
     if kept.stored.source == left_out.stored.source:
         text += " Move one of the two away or delete it."
@@ -170,13 +165,13 @@ def _duplicate(kept: Record, left_out: Record, *, skip_damaged: bool) -> Problem
             raise DamagedError(text)
     first, second = kept.result, left_out.result
     if first is not None and second is not None and first.metrics != second.metrics:
-        text += " Their results differ, as they may if code or device did; those of the second are left out."
+        text += " Their results differ, as they may if code or device did; the second is left out."
         return Problem("contradiction", text, left_out.name)
     return Problem("duplicate", text, left_out.name)
 
 
 def _with_unique_names(records: Sequence[Record]) -> list[Record]:
-    """Give a record whose folder is called as another one's a name of its own, since frames are joined by it."""
+    """Rename records whose folders share a name, since frames are joined by it."""
     taken = {record.name for record in records}
     kept: set[str] = set()
     unique = []

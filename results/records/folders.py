@@ -12,7 +12,7 @@ from augbench.results.records.problems import Problem
 from augbench.results.records.stored import Stored, read_stored
 
 WRITTEN_FIRST = {"spec.json", "status.json", "metrics.jsonl", "result.json"}
-"""Files of which every run folder has one at least, whatever else it lost."""
+"""Files of which every run folder has at least one, whatever else it lost."""
 
 
 def stored_runs(
@@ -42,10 +42,10 @@ def stored_runs(
         )
     for path in sorted(folders[0].path.parent.iterdir()):
         if not path.is_dir() and path.name != MARKER and not path.name.startswith("."):
-            yield Problem("foreign", f"{place(path)} is no run folder and was passed over.", path.name)
+            yield Problem("foreign", f"{place(path)} is no run folder and is ignored.", path.name)
     for folder in folders:
         if folder in foreign:
-            yield Problem("foreign", f"{place(folder.path)} is no run folder and was passed over.", folder.path.name)
+            yield Problem("foreign", f"{place(folder.path)} is no run folder and is ignored.", folder.path.name)
             continue
         try:
             yield read_stored(folder, source, place(folder.path))
@@ -56,7 +56,7 @@ def stored_runs(
 
 
 def _is_foreign(folder: Path) -> bool:
-    """Whether no run was ever in a folder; one that may not be listed is a run's until somebody knows better."""
+    """Whether a folder never held a run; one that cannot be listed is taken for a run."""
     try:
         return WRITTEN_FIRST.isdisjoint(os.listdir(folder))  # noqa: PTH208 - names are all that is needed
     except OSError:

@@ -1,12 +1,12 @@
-"""A campaign: all runs of a comparison in one parquet file, which any program that reads parquet shows as a table.
+"""Runs in one parquet file, which any program that reads parquet shows as a table.
 
-A row is a run. First come the columns of `Runs.runs` and the metrics by number of test-time draws, for people; then,
-under `record_…`, the files that the run wrote, as text, and under `predictions_…` what became of each test image: from
-these the same frames are made as from the run folders.
+A row is a run. The first columns are for people: those of `Runs.runs`, and the metrics by number of test-time draws.
+The same frames as from run folders are made from the rest: `record_…` holds the text files of the run, `predictions_…`
+what became of each test image.
 """
 
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class ParquetRuns:
             raise self._damaged(error) from None
         if about is None:
             raise UserError(
-                f"{path} is no campaign of augbench: it does not say so in its metadata. Give a file that "
+                f"{path} is no parquet file of augbench: its metadata lacks {METADATA.decode()!r}. Give a file that "
                 "`augbench archive` has written, or an output folder."
             )
         self._check_version(about)
@@ -77,7 +77,7 @@ class ParquetRuns:
 
         Args:
             source: What was given with --from.
-            skip_damaged: Of no consequence: what was damaged is not in the file.
+            skip_damaged: Ignored: a parquet file holds no damaged folders.
 
         Raises:
             UserError: If the file is damaged.
@@ -91,7 +91,7 @@ class ParquetRuns:
         yield from found
 
     def _rows(self, schema: pa.Schema, part: str) -> list[dict[str, Any]]:
-        """Read some columns and make sure that they are what was written, which earlier versions did not sum up."""
+        """Read some columns and check their checksum, which files of earlier versions lack."""
         with pq.ParquetFile(self.path) as file:  # which takes no folder such as `seed=0` for a column
             rows = plain_rows(file.read(columns=schema.names), schema)
         if "sha256" in self._about and self._about["sha256"][part] != checksum(rows):
@@ -107,11 +107,8 @@ class ParquetRuns:
         return Stored(
             *(name, f"{name} in {self.path}", source, state),
             *(spec, status, result, metrics, environment, tuning),
-            outcomes=partial(self._outcomes_of, index),
+            outcomes=lambda: self._outcomes[index],
         )
-
-    def _outcomes_of(self, index: int) -> Outcomes:
-        return self._outcomes[index]
 
     @cached_property
     def _outcomes(self) -> list[Outcomes]:

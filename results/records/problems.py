@@ -1,4 +1,4 @@
-"""What is not as it should be among runs, counted and said: nothing is left out or put together in silence."""
+"""Warnings about runs that are unfinished, left out, duplicated or of mixed versions."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ class Problem:
 
 
 def warnings(runs: pd.DataFrame, problems: Sequence[Problem]) -> list[str]:
-    """Say in sentences what is mixed, unfinished or left out.
+    """Report what is mixed, unfinished or left out, a sentence each.
 
     Args:
         runs: `Runs.runs`.
@@ -57,27 +57,27 @@ def _unfinished(runs: pd.DataFrame) -> Iterator[str]:
     without = runs[runs["state"] != RunState.DONE.value]
     if len(without):
         states = _counts(without["state"].tolist())
-        have, count = ("has", "counts") if len(without) == 1 else ("have", "count")
-        yield f"{len(without):,} of {counted(len(runs), 'run')} {have} no result and {count} in no number: {states}."
+        have, are = ("has", "is") if len(without) == 1 else ("have", "are")
+        yield f"{len(without):,} of {counted(len(runs), 'run')} {have} no result and {are} in no average: {states}."
     causes = without.loc[without["state"] == RunState.FAILED.value, "cause"]
     if len(causes):
-        yield f"Why runs failed: {_counts([cause or 'not known' for cause in causes])}."
+        yield f"Why runs failed: {_counts([cause or 'unknown' for cause in causes])}."
 
 
 _LEFT_OUT = {
     "damaged": ("damaged run folder", "is left out", "are left out"),
-    "duplicate": ("run", "is there twice and counts once", "are there twice and count once"),
+    "duplicate": ("run", "was found twice and counts once", "were found twice and count once"),
     "contradiction": (
         "run",
-        "is there twice with different results, of which the first counts",
-        "are there twice with different results, of which the first count",
+        "was found twice with different results, of which the first counts",
+        "were found twice with different results, of which the first count",
     ),
-    "foreign": ("file", "belongs to no run and was passed over", "belong to no run and were passed over"),
+    "foreign": ("file", "belongs to no run and is ignored", "belong to no run and are ignored"),
 }
 
 
 def left_out(problems: Sequence[Problem]) -> Iterator[str]:
-    """Say in sentences what was left out, counted."""
+    """Report what was left out, counted, a sentence each."""
     for kind, (noun, one, many) in _LEFT_OUT.items():
         names = [problem.folder for problem in problems if problem.kind == kind]
         if names:
@@ -89,23 +89,23 @@ def left_out(problems: Sequence[Problem]) -> Iterator[str]:
 
 
 def blurred_probes(count: int) -> Iterator[str]:
-    """Say that rotation probes were left out, since they were measured on images that were shrunk and then turned."""
+    """Report rotation probes that are left out: they turned images that had been shrunk."""
     if count:
         yield (
             f"{counted(count, 'rotation probe')} of an earlier version {'is' if count == 1 else 'are'} left out: "
-            "images were shrunk before they were turned, so that the turn blurred them and cost accuracy. "
-            "`augbench probe` measures run folders anew."
+            "it turned shrunken images, which blurred them and lowered the accuracy. "
+            "`augbench probe` measures run folders again."
         )
 
 
 def _code(finished: pd.DataFrame) -> Iterator[str]:
-    versions = [str(commit)[:10] if pd.notna(commit) else "not known" for commit in finished["commit"]]
+    versions = [str(commit)[:10] if pd.notna(commit) else "unknown" for commit in finished["commit"]]
     if len(set(versions)) > 1:
         yield f"The runs were made by {len(set(versions))} versions of the code: {_counts(versions)}."
     dirty = int((finished["dirty"] == True).sum())  # noqa: E712 - None is neither
     if dirty:
         verb = "was" if dirty == 1 else "were"
-        yield f"{dirty:,} of {counted(len(finished), 'run')} {verb} made by code with changes that are not committed."
+        yield f"{dirty:,} of {counted(len(finished), 'run')} {verb} made by code with uncommitted changes."
 
 
 def _versions(finished: pd.DataFrame, name: str, version: str, what_then: str) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _protocols(finished: pd.DataFrame) -> Iterator[str]:
     versions = sorted({int(version) for version in finished["protocol_version"]})
     if len(versions) > 1:
         listed = ", ".join(map(str, versions))
-        yield f"Runs under protocol versions {listed} must not be compared and are separate groups of rows."
+        yield f"Runs under protocol versions {listed} cannot be compared and are separate groups of rows."
 
 
 def _images(finished: pd.DataFrame) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _images(finished: pd.DataFrame) -> Iterator[str]:
         several = finished.groupby("comparison")[column].nunique()
         names = [str(name) for name in several.index[several > 1]]
         if names:
-            yield f"Not all runs that are compared had the same number of {kind} images: {', '.join(names)}."
+            yield f"Runs that are compared had different numbers of {kind} images: {', '.join(names)}."
 
 
 def _counts(values: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from augbench.bench.runs.run_folder import DamagedError, RunState
 from augbench.bench.runs.run_states import recorded
 from augbench.results.records.contents import Attempt, Environment, Epoch, Probe, Result, StoredTuning
 from augbench.results.records.outcomes import Outcomes, read_outcomes
-from augbench.results.records.stored import ADVICE, Stored
+from augbench.results.records.stored import ADVICE, Stored, damaged_predictions
 
 # As `RunFolder.write_spec` writes it: between identity and seed runs of one configuration do not differ
 _SPEC = re.compile(
@@ -31,12 +31,12 @@ MOST_TOLD = 3  # of the fields that are wrong
 
 @dataclass(frozen=True)
 class Configuration:
-    """What runs have in common that differ in nothing but their seed.
+    """What runs that differ only in their seed have in common.
 
     Attributes:
         spec: One of them.
-        text: Text that two configurations share if they differ in nothing, not even in which settings are defaults.
-        same: Text that two configurations share if they differ in nothing, whichever settings were defaults.
+        text: Equal for two equal configurations with the same settings at their defaults.
+        same: Equal for two equal configurations, whichever settings were defaults.
     """
 
     spec: RunSpec
@@ -53,11 +53,11 @@ class Record:
         configuration: What it has in common with runs of other seeds.
         spec: What the run is.
         state: How far it is.
-        cause: Why it has no result; None if it has one, or nothing is known.
-        reason: The same in words; empty if it has one, or nothing is known.
+        cause: Why it has no result; None if it has one, or the cause is unknown.
+        reason: The same in words; empty if it has one, or the cause is unknown.
         result: Its result, None unless it is done.
         attempts: The surroundings of each attempt, the last one at the end.
-        tuning: What it cost to find its hyperparameters, None where that is not known.
+        tuning: What it cost to find its hyperparameters; None if unknown.
     """
 
     stored: Stored
@@ -91,19 +91,19 @@ class Record:
 
     @property
     def same(self) -> tuple[str, int]:
-        """What two records share that are of the same run."""
+        """Equal for two records of the same run."""
         return self.configuration.same, self.spec.seed
 
     @property
     def on_gpu(self) -> bool | None:
-        """Whether its seconds were spent on a GPU; None where that is not known or only some were."""
+        """Whether its seconds were spent on a GPU; None if unknown, or only some were."""
         devices = set(self.result.seconds) if self.result else {attempt.device for attempt in self.attempts[-1:]}
         found = {attempt.device_uuid is not None for attempt in self.attempts if attempt.device in devices}
         known = devices <= {attempt.device for attempt in self.attempts}
         return found.pop() if known and len(found) == 1 else None
 
     def outcomes(self) -> Outcomes:
-        """What became of each test image; nothing is known of a run that is not done.
+        """What became of each test image; empty for a run that is not done.
 
         Raises:
             DamagedError: If the predictions are damaged.
@@ -117,16 +117,16 @@ class Record:
         try:
             found = read_outcomes(self.stored.folder.predictions, self.spec.protocol.calibration_bins)
         except ValueError as error:
-            raise self.stored.damaged_predictions(error) from None
+            raise damaged_predictions(self.stored.place, error) from None
         return self._agreeing(found, self.result)
 
     def _checked(self, outcomes: Outcomes, result: Result) -> Outcomes:
         """Check what was stored in place of predictions, as the predictions of a folder are checked."""
         if 0 not in outcomes:
-            raise self.stored.damaged_predictions("it has no predictions without test-time draws")
+            raise damaged_predictions(self.stored.place, "it has no predictions without test-time draws")
         images = {drawn.images for drawn in outcomes.values()}
         if images != {result.test_images}:
-            raise self.stored.damaged_predictions(_other_images(max(images - {result.test_images}), result))
+            raise damaged_predictions(self.stored.place, _other_images(max(images - {result.test_images}), result))
         return self._agreeing(outcomes, result)
 
     def _agreeing(self, outcomes: Outcomes, result: Result) -> Outcomes:
@@ -137,9 +137,10 @@ class Record:
             recorded_metrics = result.metrics.get(draws, {})
             for name, value in found.items():
                 if name in recorded_metrics and abs(recorded_metrics[name].mean - value) > AGREEMENT:
-                    raise self.stored.damaged_predictions(
+                    raise damaged_predictions(
+                        self.stored.place,
                         f"with {draws} test-time draws they give the {name} {value:.4f}, and result.json says "
-                        f"{recorded_metrics[name].mean:.4f}; one of the two files is of another run or changed"
+                        f"{recorded_metrics[name].mean:.4f}; one of the two files is of another run or changed",
                     )
         return outcomes
 
@@ -162,7 +163,7 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class RecordReader:
-    """Makes records of stored files; what runs of one configuration have in common is worked out once."""
+    """Makes records of stored files, and works out once what runs of one configuration have in common."""
 
     configurations: dict[bytes, Configuration] = field(default_factory=dict)
 
@@ -239,7 +240,7 @@ def _check_completeness(stored: Stored, spec: RunSpec, result: Result | None) ->
         )
     seen = stored.predictions
     if result is not None and seen is not None and seen.images != result.test_images:
-        raise stored.damaged_predictions(_other_images(seen.images, result))
+        raise damaged_predictions(stored.place, _other_images(seen.images, result))
 
 
 def _other_images(images: int, result: Result) -> str:

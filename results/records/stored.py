@@ -1,4 +1,4 @@
-"""The files of one run as they are stored, not looked into yet: in a folder, an archive or a campaign's file."""
+"""The files of one run as they are stored in a folder, an archive or a parquet file, not yet parsed."""
 
 import os
 from collections.abc import Callable
@@ -68,12 +68,8 @@ class Stored:
         """
         return parse_spec(lambda: parse_json(self.spec, "spec.json"), self.place)
 
-    def damaged_predictions(self, problem: object) -> DamagedError:
-        """Make the error that says what is wrong with `predictions.npz`."""
-        return _damaged_predictions(self.place, problem)
-
     def status_content(self) -> dict[str, Any]:
-        """Read the last status, empty if there is none; what no worker can have written is left out."""
+        """Read the last status without entries that no worker can have written; empty if there is none."""
         try:
             return sound_status(parse_json(self.status, "status.json"))
         except ValueError:
@@ -104,7 +100,7 @@ def read_stored(folder: RunFolder, source: str = "", place: str = "") -> Stored:
         )
         seen = glance(folder.predictions) if state is RunState.DONE else None
     except ValueError as error:
-        raise _damaged_predictions(place, error) from None
+        raise damaged_predictions(place, error) from None
     except PermissionError as error:  # perhaps a colleague's, so nothing is to be deleted
         raise DamagedError(f"{place} cannot be read: {error.strerror}. Let its owner permit it.") from None
     except OSError as error:
@@ -118,5 +114,6 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _damaged_predictions(place: str, problem: object) -> DamagedError:
+def damaged_predictions(place: str, problem: object) -> DamagedError:
+    """Make the error that says what is wrong with `predictions.npz`."""
     return DamagedError(f"predictions.npz in {place} is damaged: {problem}. {ADVICE}")

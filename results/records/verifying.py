@@ -1,4 +1,4 @@
-"""Everything that is stored of runs, read with all checks: what is good, what can be repaired, what is lost."""
+"""Reads everything that is stored of runs, with all checks: what is good, repairable or lost."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -11,20 +11,19 @@ from augbench.bench.common.files import read_torch
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.training.examples import read_examples
 from augbench.results.records.collecting import check_presence, stored_runs_of
-from augbench.results.records.problems import Problem
 from augbench.results.records.record import Record, RecordReader
 from augbench.results.records.stored import ADVICE, TEXTS, Stored
 
 SIDE_FILES = ("environment", "tuning", "status")
-"""Texts of a run that no number rests on, by the names of the attributes of `Stored`."""
+"""Text files of a run that no result depends on, by the names of the attributes of `Stored`."""
 
 
 class Soundness(StrEnum):
     """Whether what is stored of a run can be used."""
 
     GOOD = "good"
-    REPAIRABLE = "repairable"  # its numbers stand; a file beside them is damaged
-    LOST = "lost"  # its numbers, or what an unfinished run would go on from, cannot be used
+    REPAIRABLE = "repairable"  # its results are intact; another file is damaged
+    LOST = "lost"  # its results, or the checkpoint of an unfinished run, cannot be used
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Verdict:
     """What was found of a run, or of a file with runs.
 
     Attributes:
-        name: Name of the run; that of the file, where nothing in it can be read.
+        name: Name of the run, or of the file if nothing in it can be read.
         place: Where it is.
         soundness: Whether it can be used.
         problem: What is wrong; empty if it is good.
@@ -47,13 +46,13 @@ class Verdict:
 
 
 def verify(source: Path) -> Iterator[Verdict]:
-    """Examine every run of an output folder, an archive or a campaign.
+    """Examine every run of an output folder, an archive or a parquet file.
 
     Yields:
-        A verdict for each run; one for the whole file where that cannot be read.
+        A verdict for each run; one for the whole file if that cannot be read.
 
     Raises:
-        UserError: If the source does not exist, or is nothing that runs are in.
+        UserError: If the source does not exist or holds no runs.
     """
     check_presence(source)
     reader = RecordReader()
@@ -62,7 +61,7 @@ def verify(source: Path) -> Iterator[Verdict]:
             if isinstance(one, Stored):
                 yield _verdict(one, reader, source)
             elif one.kind == "damaged":
-                yield _of_problem(one, source)
+                yield Verdict(one.folder, str(source), Soundness.LOST, one.text, _again(source))
     except DamagedError:
         raise
     except UserError as error:
@@ -71,15 +70,11 @@ def verify(source: Path) -> Iterator[Verdict]:
         yield Verdict(source.name, str(source), Soundness.LOST, str(error))
 
 
-def _of_problem(problem: Problem, source: Path) -> Verdict:
-    return Verdict(problem.folder, str(source), Soundness.LOST, problem.text, _again(source))
-
-
 def _again(source: Path) -> str:
     """Say how a run is made again."""
     if source.is_file():
         return "Copy the file again, or make it again from the run folders."
-    return f"Move its folder away, then `{to_paste('run', 'SUITE', '--out', source)}` makes the run again."
+    return f"Move its folder away; `{to_paste('run', 'SUITE', '--out', source)}` then makes the run again."
 
 
 def _verdict(stored: Stored, reader: RecordReader, source: Path) -> Verdict:
@@ -99,11 +94,11 @@ def _good(stored: Stored) -> Verdict:
 
 
 def _without(name: str) -> str:
-    return f"Move {name} out of the folder of the run: no number rests on it."
+    return f"Move {name} out of the run's folder: no result depends on it."
 
 
 def _read_numbers(record: Record) -> None:
-    """Read all that tables and figures rest on.
+    """Read all that tables and figures are made from.
 
     Raises:
         DamagedError: If something is damaged, or contradicts something else.
@@ -114,7 +109,7 @@ def _read_numbers(record: Record) -> None:
 
 
 def _side_file_to_blame(stored: Stored, reader: RecordReader) -> str | None:
-    """Name the one file without which all is well, if no number rests on it."""
+    """Name the one damaged file, if no result depends on it."""
     for name in SIDE_FILES:
         try:
             without: dict[str, Any] = {name: b""}
@@ -137,7 +132,7 @@ def _of_files(record: Record, folder: RunFolder, source: Path) -> Verdict:
             way_on = f"{_without('model.pt')} Only `probe` and `bound` need it."
             return Verdict(name, place, Soundness.REPAIRABLE, problem, way_on)
     elif problem := _problem_of(folder.checkpoint):
-        way_on = f"`{to_paste('retry', '--out', source, '--from-scratch', name)}` has the run begin again."
+        way_on = f"`{to_paste('retry', '--out', source, '--from-scratch', name)}` starts the run again."
         return Verdict(name, place, Soundness.LOST, problem, way_on)
     return _good(record.stored)
 
@@ -157,11 +152,11 @@ def verify_all(sources: list[Path], tell: Callable[[Verdict], None]) -> list[Ver
     """Examine every run of some sources.
 
     Args:
-        sources: Output folders, archives and campaigns.
-        tell: Called with each verdict as soon as it is there.
+        sources: Output folders, archives and parquet files.
+        tell: Called with each verdict as soon as it is known.
 
     Raises:
-        UserError: If a source does not exist, or is nothing that runs are in.
+        UserError: If a source does not exist or holds no runs.
     """
     verdicts = []
     for source in sources:

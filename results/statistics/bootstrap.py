@@ -1,4 +1,4 @@
-"""Intervals that seeds and test images have a part in: both are resampled, crossed, as each seed meets each image."""
+"""Bootstrap intervals over seeds and test images, which are resampled independently and crossed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -93,18 +93,17 @@ def paired_difference(
 ) -> Interval:
     """Mean difference of two methods with an interval over seeds and test images.
 
-    The differences, image by image and seed by seed, are treated by `mean_interval`, which says what is resampled. Both
-    methods keep the seeds and images that they share, so whatever makes an image hard or a seed lucky for both cancels.
-    An interval without zero corresponds to rejecting the null hypothesis that the two methods have the same mean
+    This is `mean_interval` of the differences, image by image and seed by seed: whatever makes an image hard or a seed
+    lucky for both methods cancels. An interval without zero rejects the null hypothesis that both have the same mean
     accuracy over all seeds and all test images that there could be.
 
     Args:
-        first: Whether each test image is classified right, or the share of repeats in which it is; (S, N).
+        first: Whether each test image is classified right, or the fraction of repeats in which it is; (S, N).
         second: The same of the other method, with the same seeds and images in the same order; (S, N).
-        confidence: Level of the interval, in (0, 1).
+        confidence: As in `mean_interval`, as are the other options.
         resamples: Number of resamples.
-        seed: Decides the draws of the bootstrap.
-        weights: Draws that several pairs share, in place of `resamples` and `seed`.
+        seed: Seed of the bootstrap.
+        weights: Draws that several pairs share.
 
     Returns:
         The interval of first − second.
@@ -128,14 +127,14 @@ def mean_interval(
 ) -> Interval:
     """Mean over seeds and test images with an interval over both.
 
-    Resampled are seeds and test images, each with replacement and independently of the other, and every resample is the
-    mean over the block where the drawn seeds meet the drawn images: the "pigeonhole" bootstrap (Owen, 2007, The
-    pigeonhole bootstrap, Annals of Applied Statistics 1), which is on the safe side. Conditioned on are the training
-    images and all else that seeds do not decide. The interval has the ends of the middle `confidence` of the resamples
-    ("percentile interval"), after one correction: plain resamples of few seeds spread too little (by 1 − 1/S in
-    variance, and a normal law does not allow for a spread estimated from S numbers), so the seeds' own part of each
-    resample is stretched by √(S/(S − 1)) · t/z, with the quantiles t of Student's law with S − 1 degrees of freedom
-    and z of the normal law (after Hesterberg, 2015, What teachers should know about the bootstrap, section 5.3).
+    Seeds and test images are resampled with replacement, independently of one another. Each resample is the mean over
+    the block where the drawn seeds meet the drawn images: the "pigeonhole" bootstrap (Owen, 2007, The pigeonhole
+    bootstrap, Annals of Applied Statistics 1), which is conservative. The training images, and all else that seeds do
+    not decide, are conditioned on. The interval spans the middle `confidence` of the resamples ("percentile interval"),
+    with one correction. Plain resamples of few seeds spread too little: by 1 − 1/S in variance, and a normal law does
+    not allow for a spread estimated from S numbers. So the seeds' own part of each resample is stretched by
+    √(S/(S − 1)) · t/z, with the quantiles t of Student's law with S − 1 degrees of freedom and z of the normal law
+    (after Hesterberg, 2015, What teachers should know about the bootstrap, section 5.3).
 
     Args:
         values: (S, N), for each seed and image, such as 1 for right and 0 for wrong.
@@ -200,4 +199,5 @@ def _interval(array: Floats, image_means: Floats, weights: Weights, confidence: 
 def _stretch(seeds: int, confidence: float) -> float:
     """By how much the seeds' part of a resample is too narrow; tends to 1 with many seeds."""
     upper = (1 + confidence) / 2
-    return float(np.sqrt(seeds / (seeds - 1)) * stats.t.ppf(upper, seeds - 1) / stats.norm.ppf(upper))
+    # Of scipy.stats, which takes most of a second to import, these are the quantiles of Student's and the normal law.
+    return float(np.sqrt(seeds / (seeds - 1)) * special.stdtrit(seeds - 1, upper) / special.ndtri(upper))

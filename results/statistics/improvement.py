@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import betaincinv
 
 from augbench.results.statistics.paired import DECIMALS
 
@@ -45,18 +45,18 @@ def probability_of_improvement(
 ) -> Improvement:
     """Estimate the probability that a run of the first method is better than a run of the second.
 
-    On a data set: the share of pairs of runs, one of each method, in which the first is better, ties counted as half
-    (the Mann-Whitney statistic U over the number of pairs). Over data sets: the mean of these, each with the same
-    weight. It says how often, not by how much: a difference of a single image counts as much as one of ten points.
+    On a data set, this is the fraction of pairs of runs, one of each method, in which the first is better; ties count
+    as half (the Mann-Whitney statistic U over the number of pairs). Data sets are averaged with equal weights. It says
+    how often, not by how much: a difference of a single image counts as much as one of ten points.
 
-    The interval is that of Clopper and Pearson (1934) for a share of n independent trials, where n is the number of
-    runs of the method with fewer of them, times the data sets. The share of pairs is the mean, over all ways to pair
-    the runs up, of such shares, so that it varies no more than one of them, whatever the laws of the two methods
-    (Hoeffding, 1963), and just as much where the runs of one method are all alike. So nothing has to be estimated of
-    these laws, which three or five runs could not do. Five runs never exclude ½ at 95 %: five coins fall on one side in
-    one of 16 cases. Conditioned on are the data sets and their test images. The runs of a method are taken to be
-    independent. That runs are paired by seed is not used, since the question is about fresh runs; where a seed is lucky
-    for both methods, the interval is on the safe side.
+    The interval is that of Clopper and Pearson (1934) for n independent trials, where n is the number of runs of the
+    method with fewer of them, times the data sets. The fraction of pairs is the mean of such fractions over all ways to
+    pair the runs up, so it varies no more than one of them, whatever the laws of the two methods (Hoeffding, 1963), and
+    just as much where all runs of one method are alike. Nothing has to be estimated of these laws, which three or five
+    runs could not do. Five runs never exclude ½ at 95 %: five coins fall on one side in one of 16 cases. The data sets
+    and their test images are conditioned on, and the runs of a method are taken to be independent. Pairing by seed is
+    not used, since the question is about fresh runs; where a seed is lucky for both methods, the interval is
+    conservative.
 
     Args:
         first: By data set the values of the first method's runs; (n,).
@@ -83,8 +83,8 @@ def probability_of_improvement(
 def _share_interval(fraction: float, trials: int, confidence: float) -> tuple[float, float]:
     """Interval of Clopper and Pearson for a share of independent trials, which need be no whole number of them."""
     won, tail = fraction * trials, (1 - confidence) / 2
-    low = stats.beta.ppf(tail, won, trials - won + 1) if fraction > 0 else 0.0
-    high = stats.beta.ppf(1 - tail, won + 1, trials - won) if fraction < 1 else 1.0
+    low = betaincinv(won, trials - won + 1, tail) if fraction > 0 else 0.0
+    high = betaincinv(won + 1, trials - won, 1 - tail) if fraction < 1 else 1.0
     return float(low), float(high)
 
 

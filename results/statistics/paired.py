@@ -1,8 +1,8 @@
-"""Paired tests over seeds, Holm's correction for several of them, and which methods none is shown to beat.
+"""Paired tests over seeds, Holm's correction for multiple tests, and the methods that no other is shown to beat.
 
-Two runs with the same seed start from the same network and see the images in the same order, so that methods are
-compared seed by seed. What is tested here is conditional on the test images: another set of images could turn out
-differently even if the same networks were to be trained again. Intervals that include it are in `bootstrap.py`.
+Two runs with the same seed start from the same network and see the images in the same order, so methods are compared
+seed by seed. The tests are conditional on the test images: other images could give another outcome with the same
+networks. The intervals in `bootstrap.py` include this uncertainty.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from scipy.special import stdtr
 Floats = NDArray[np.float64]
 
 DECIMALS = 12
-"""Values are compared rounded to so many decimals, everywhere here: 0.9 − 0.8 and 0.7 − 0.6 are one number, not two."""
+"""Values are rounded to so many decimals before they are compared: 0.9 − 0.8 and 0.7 − 0.6 are one number, not two."""
 
 LEAST_SEEDS = 3
-"""Seeds below which nothing is tested: one difference has no spread, and that of two is one number, known to no more
-than its order of magnitude. Two differences that happen to be close would pass for a certain one."""
+"""Fewest seeds for a test. One difference has no spread, and the spread of two is known only to its order of magnitude:
+two differences that happen to be close would pass for a certain one."""
 
 CONSTANT = 1e-9
-"""Differences whose spread is less than this share of the largest of them are taken for one number."""
+"""Differences whose spread is below this fraction of the largest of them count as constant."""
 
 Pair = tuple[str, str]
 
@@ -64,18 +64,16 @@ class Best:
 def paired_p_values(differences: ArrayLike) -> tuple[float | None, ...]:
     """Test for each pair whether its mean difference is zero: two-sided paired t-test over seeds (Student, 1908).
 
-    The one place that decides how methods are tested. Nothing is resampled; the test images and everything that seeds
-    do not decide are conditioned on. Null hypothesis: over all seeds that there could be, the mean difference is zero
-    on these test images. The test takes seeds to be drawn independently and their differences to be roughly normal,
-    which so few as three cannot show.
+    Null hypothesis: over all seeds that there could be, the mean difference on these test images is zero. The test
+    assumes that seeds are independent and that their differences are roughly normal, which three seeds cannot show.
 
     Args:
         differences: A row for each pair and a column for each seed, NaN where one of the two lacks it; (P, S).
 
     Returns:
-        The p-value of each row, in [0, 1]. 1 where all differences are zero. None where there are fewer than
-        `LEAST_SEEDS`, and where all are the same but not zero: the formula would divide by no spread at all and call a
-        difference certain that may just have been rounded to the same multiple of 1/images.
+        The p-value of each row, in [0, 1]; 1 if all differences are zero. None with fewer than `LEAST_SEEDS`, and if
+        all are the same but not zero: without any spread the formula would call a difference certain that may just
+        have been rounded to the same multiple of 1/images.
 
     Raises:
         ValueError: If a difference is infinite, or there are not two dimensions.
@@ -97,7 +95,8 @@ def paired_p_values(differences: ArrayLike) -> tuple[float | None, ...]:
 def _t_test(values: Floats, known: NDArray[np.bool_]) -> Floats:
     """P-values of rows of which some entries are known, the others 0; (P,).
 
-    They are those of `scipy.stats.ttest_1samp` in a tenth of the time: tables ask for thousands of families.
+    These are the numbers of `scipy.stats.ttest_1samp`, which takes 35 to 115 times as long where seeds are missing,
+    and needs an import of most of a second; tables ask for thousands of families.
     """
     count = known.sum(axis=1)
     mean = values.sum(axis=1) / count
@@ -107,14 +106,14 @@ def _t_test(values: Floats, known: NDArray[np.bool_]) -> Floats:
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Adjust the p-values of a family of tests so that all of them together err with at most the stated level.
+    """Adjust the p-values of a family of tests, so that the level bounds the chance of any false rejection.
 
     Holm (1979): the smallest of m p-values times m, the next times m − 1 and so on, none below the one before it and
     none above 1. It holds however the tests depend on one another.
 
     Args:
-        p_values: The family, each in [0, 1]. None for what could not be tested, which counts in m all the same: whether
-            it can may depend on the numbers, and the family must not.
+        p_values: The family, each in [0, 1]. None is a test that could not be made. It counts in m all the same:
+            whether a test can be made may depend on the numbers, and the family must not.
 
     Returns:
         Adjusted p-values, in the same order; None stays None.
@@ -171,10 +170,10 @@ def compare_family(wide: pd.DataFrame, pairs: Sequence[Pair]) -> dict[Pair, Pair
 def best_methods(values: pd.DataFrame, *, higher_is_better: bool, asked: int, level: float = 0.05) -> Best:
     """Find the methods that may be the best: those that no other one is shown to beat.
 
-    All pairs of methods are tested as one family, so that the level holds although the numbers decide which method is
-    looked at as the best: that any pair of equal methods is told apart happens with at most this probability. The best
-    mean is always among those that none is shown to beat. To be among them is no proof of being as good, least of all
-    with few seeds and many methods. A pair that cannot be tested excludes nobody.
+    All pairs of methods are tested as one family: any two equal methods are told apart with at most the probability
+    `level`, although the numbers decide which method looks best. The best mean is always among those returned. Being
+    among them is no proof of being as good, least of all with few seeds and many methods. A pair that cannot be tested
+    excludes nobody.
 
     Args:
         values: Columns `label`, `seed` and `value`, one row for each label and seed. NaN is a missing number.

@@ -4,10 +4,10 @@ Demšar, Statistical comparisons of classifiers over multiple data sets, Journal
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from augbench.results.statistics.paired import DECIMALS
 
@@ -44,11 +44,10 @@ class Ranks:
 def rank_methods(values: pd.DataFrame, *, higher_is_better: bool = True, level: float = 0.05) -> Ranks:
     """Rank methods on each data set, average their ranks, and test these averages.
 
-    Nothing is resampled. Data sets are taken for an independent sample of those that one might care about; seeds play
-    no part beyond the mean that stands for a data set. Null hypothesis of both tests: on a data set every order of the
-    methods is as likely as any other. Friedman's test asks whether any method stands out; only where it rejects are
-    methods told apart, by Nemenyi's test for all pairs at once. Of methods with the same value each gets the average
-    of the ranks that they share.
+    Data sets are taken for an independent sample of those that one might care about; seeds enter only through the mean
+    that stands for a data set. Null hypothesis of both tests: on a data set every order of the methods is equally
+    likely. Friedman's test asks whether any method stands out. If it rejects, Nemenyi's test compares all pairs at
+    once. Tied methods share the average of their ranks.
 
     Args:
         values: Columns `dataset`, `label` and `value`, such as the mean over seeds; one row for each pair. A method
@@ -86,11 +85,14 @@ def friedman_p_value(values: "np.ndarray[tuple[int, int], np.dtype[np.float64]]"
     Returns:
         The p-value; 1 where all methods are tied on every data set.
     """
+    from scipy import stats  # here, since it takes most of a second and few tables need it
+
     if (values == values[:, :1]).all():
         return 1.0
     return float(stats.friedmanchisquare(*values.T).pvalue)
 
 
+@cache  # the quantile takes 20 ms
 def critical_difference(methods: int, datasets: int, level: float = 0.05) -> float:
     """Least difference of two average ranks that is significant in Nemenyi's test for all pairs.
 
@@ -102,6 +104,8 @@ def critical_difference(methods: int, datasets: int, level: float = 0.05) -> flo
         datasets: N, at least 1.
         level: Significance level.
     """
+    from scipy import stats
+
     quantile = stats.studentized_range.ppf(1 - level, methods, np.inf) / np.sqrt(2)
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * datasets)))
 

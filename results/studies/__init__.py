@@ -1,1 +1,1 @@
-"""What loads data or runs networks to show something: probes, the bound of a run, the toy problem."""
+"""Studies that load data or run networks: probes, the bound of a run, the toy problem."""

@@ -1,4 +1,4 @@
-"""The PAC-Bayes bound of SCALE for a finished run: what its terms need is read off the run."""
+"""The PAC-Bayes bound of SCALE for a finished run."""
 
 import math
 from dataclasses import replace
@@ -33,8 +33,8 @@ def pac_bayes_bound(
 ) -> PacBayesBound:
     """Evaluate the bound for a finished run of a method that learns (π, α).
 
-    The loss that a run records was measured while the weights still moved and is not bounded, so that the empirical
-    risk is measured anew: the network at the end, in evaluation mode, on augmented training images.
+    The recorded loss was measured while the weights still moved, and is not bounded. So the empirical risk is measured
+    again: the final network, in evaluation mode, on augmented training images.
 
     Args:
         run: The run's folder.
@@ -44,11 +44,11 @@ def pac_bayes_bound(
         draws: Transforms drawn for each training image, at least 2.
 
     Returns:
-        The bound; its assumptions name the prior of the augmentation even if those that were given did not.
+        The bound; its assumptions name the prior of the augmentation even if the given ones did not.
 
     Raises:
-        UserError: If there is no such run, it is not finished, of another method or version, or damaged, or if an
-            argument is out of range.
+        UserError: If there is no such run, it is not finished, of another method or version, or damaged, or an argument
+            is out of range.
     """
     if draws < 2:
         raise UserError(f"--draws must be at least 2, not {draws}.")
@@ -73,7 +73,7 @@ def pac_bayes_bound(
 
 
 def _finished_spec(run: RunFolder) -> RunSpec:
-    """Read what a run is and make sure that the bound is about it."""
+    """Read the specification of a run, and check that the bound applies to it."""
     if not is_run_folder(run.path):
         raise UserError(f"{run.path} is no run folder. Give that of one run, OUT/runs/NAME, with OUT as in --out OUT.")
     try:
@@ -87,7 +87,7 @@ def _check_learner(run: RunFolder, spec: RunSpec) -> None:
     if not issubclass(methods().get(spec.method.name), LearnedDistribution):
         known = [entry.name for entry in methods() if issubclass(entry.target, LearnedDistribution)]
         raise UserError(
-            f"The bound is about methods that learn (π, α) of the shared space; the run in {run.path} is of "
+            f"The bound is about methods that learn (π, α) of the affine space; the run in {run.path} is of "
             f"{spec.method.name!r}. Give a run of one of these: {', '.join(known)}."
         )
 

@@ -1,6 +1,6 @@
 """Accuracy against the parameter of a transform of the test images."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -29,8 +29,8 @@ _MANY_OCTAVES = 4
 def probe_figure(frame: pd.DataFrame, kind: ProbeKind) -> Figure:
     """Draw accuracy (%) against the parameter of a transform, a panel for each data set, a line for each method.
 
-    Thick lines are means over seeds, thin ones single seeds. A note says how many test-time draws there were, and of
-    which data set the test images are where that is not the run's own.
+    Thick lines are means over seeds, thin ones single seeds. Notes give the number of test-time draws, and the data set
+    of the test images if it is not the run's own.
 
     Args:
         frame: Of one kind, from `probe_runs` in `results/studies/probes.py`.
@@ -82,21 +82,13 @@ def _set_values(axes: Axes, kind: ProbeKind, values: Sequence[float]) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(5))
 
 
-def _notes(frame: pd.DataFrame) -> list[str]:
-    """Say whose test images they are, where they are others, and what was averaged over, where there were draws."""
-    return [*_notes_of_images(frame), *_notes_of_draws(frame)]
-
-
-def _notes_of_images(frame: pd.DataFrame) -> list[str]:
+def _notes(frame: pd.DataFrame) -> Iterator[str]:
+    """Name the test images if they are not the run's own, and the number of draws if there are any."""
     others = frame.loc[frame["test_dataset"] != frame["dataset"], "test_dataset"].unique()
-    return [f"Test images of {', '.join(others)}."] if len(others) else []
-
-
-def _notes_of_draws(frame: pd.DataFrame) -> list[str]:
-    draws = frame["draws"].max()
-    if not draws:
-        return []
-    averaged = f"Probabilities averaged over {draws} test-time draw{'s' if draws > 1 else ''}."
-    without = frame[frame["draws"] == 0]["label"].unique()
-    names = ", ".join(f"“{label}”" for label in without)
-    return [averaged, *([f"No draws for lack of a policy: {names}."] if names else [])]
+    if len(others):
+        yield f"Test images of {', '.join(others)}."
+    if draws := frame["draws"].max():
+        yield f"Probabilities averaged over {draws} test-time draw{'s' if draws > 1 else ''}."
+        without = frame[frame["draws"] == 0]["label"].unique()
+        if len(without):
+            yield f"No draws for lack of a policy: {', '.join(f'“{label}”' for label in without)}."

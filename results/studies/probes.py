@@ -13,7 +13,7 @@ from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.files import make_folder, write_text
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.catalogues import datasets
-from augbench.bench.experiment.labels import RunLabels, label_runs, method_rank, same_run_key
+from augbench.bench.experiment.labels import RunLabels, label_runs, same_run_key
 from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, dataset_component
 from augbench.bench.runs.output_folder import is_run_folder, run_folders
 from augbench.bench.runs.run_folder import RunFolder, RunState
@@ -23,13 +23,13 @@ from augbench.bench.training.trained import TrainedNetwork, finished_spec, load_
 from augbench.bench.training.worker import load_dataset
 from augbench.results.figures import write_figure
 from augbench.results.model.csv_text import csv_text
-from augbench.results.model.frame import KEYS
+from augbench.results.model.frame import KEYS, run_order
 from augbench.results.studies.probe_figure import probe_figure
 
 COLUMNS = (*KEYS, "dataset", "test_dataset", "kind", "value", "draws", "accuracy", "test_images")
 """Columns of the frame and of its CSV files: `accuracy` in [0, 1] at `value`, averaged over `draws` test-time draws,
-on the test images of `test_dataset`, which is `untransformed …` where they are those from before the data set
-turned or otherwise transformed them; `dataset` is what the run was trained on."""
+on the test images of `test_dataset`. Its name begins with `untransformed` if the images are those from before the data
+set transformed them. `dataset` is what the run was trained on."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def finished_runs(paths: Sequence[Path]) -> list[FinishedRun]:
     runs = [
         FinishedRun(by_place[place], spec, label) for (place, spec), label in zip(specs.items(), labels, strict=True)
     ]
-    return sorted(runs, key=_order)
+    return sorted(runs, key=lambda run: run_order(run.spec, run.labels))
 
 
 def _finished_folders(path: Path) -> list[RunFolder]:
@@ -71,7 +71,7 @@ def _finished_folders(path: Path) -> list[RunFolder]:
     if not finished:
         go_on = to_paste("run", "SUITE", "--out", path)
         raise UserError(
-            f"None of the {len(folders)} runs in {path} is finished. Go on with `{go_on}`, "
+            f"None of the {len(folders)} runs in {path} is finished. Continue with `{go_on}`, "
             "then give this command again."
         )
     return finished
@@ -83,11 +83,7 @@ def _check_different(specs: Mapping[Path, RunSpec]) -> None:
     for place, spec in specs.items():
         other = first.setdefault(same_run_key(spec), place)
         if other != place:
-            raise UserError(f"{place} holds the same run as {other}. Give one of the two only.")
-
-
-def _order(run: FinishedRun) -> tuple[str, int, str, int]:
-    return run.labels.comparison, method_rank(run.spec.method.name), run.labels.label, run.spec.seed
+            raise UserError(f"{place} holds the same run as {other}. Give only one of the two.")
 
 
 class _LastDataset:
@@ -124,8 +120,8 @@ def probe_runs(
         draws: Test-time draws from a run's own policy; 0 for none. Methods without a policy have none.
         data_root: Folder of downloaded data sets.
         device: Where to compute.
-        on: Name of the data set whose test images are transformed; None for each run's own. Either are taken as they
-            were before their data set turned, shrank or otherwise transformed each of them.
+        on: Name of the data set whose test images are transformed; None for each run's own. The images are those from
+            before the data set turned, shrank or otherwise transformed them.
         after_each: Called after each value of each run.
 
     Returns:
@@ -170,14 +166,14 @@ def _other_dataset(own: Component, name: str) -> Component:
 
 
 def _check_fit(run: FinishedRun, own: ImageData, other: Component, data: ImageData) -> None:
-    """Make sure that images of another data set are of the kind that a run's network takes."""
+    """Check that the images of another data set fit a run's network."""
     wanted, found = (
         f"{one.channels} × {one.image_size} × {one.image_size} values and {one.classes} classes" for one in (own, data)
     )
     if wanted != found:
         raise UserError(
-            f"The network in {run.folder.path} is for images of {wanted}; those of {other.label} have {found}. Choose "
-            "another data set with --on, or leave it out, and give only runs that fit."
+            f"The network in {run.folder.path} takes images of {wanted}; those of {other.label} have {found}. Choose "
+            "another data set with --on, omit it, or give only runs that fit."
         )
 
 
@@ -193,7 +189,7 @@ def _keys(run: FinishedRun) -> dict[str, Any]:
 
 
 def summarise_probe(frame: pd.DataFrame, kind: ProbeKind, asked: Sequence[float]) -> pd.DataFrame:
-    """Sum a probe of one kind up.
+    """Summarise a probe of one kind.
 
     Args:
         frame: Accuracies at the values and at the identity, from `probe_runs`.

@@ -1,6 +1,7 @@
 """Numbers and files of the toy problem (`results/studies/toy.py`)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 
@@ -9,6 +10,7 @@ import pandas as pd
 from augbench.bench.common.files import make_folder, write_text
 from augbench.results.figures import write_figure
 from augbench.results.model.csv_text import csv_text
+from augbench.results.model.table import NOTHING, mean_cell
 from augbench.results.studies.toy import ToyResult, ToyRun, Way
 from augbench.results.studies.toy_figure import toy_figure
 
@@ -20,18 +22,7 @@ WAY_NAMES: Mapping[Way, str] = MappingProxyType(
 
 def toy_frame(results: Sequence[ToyResult]) -> pd.DataFrame:
     """Make a row for each training: way, seed, accuracy in [0, 1], π, α and the harmless range in degrees."""
-    rows = [
-        {
-            "way": str(result.way),
-            "seed": result.seed,
-            "test_accuracy": result.test_accuracy,
-            "probability": result.probability,
-            "range_degrees": result.range_degrees,
-            "harmless_degrees": result.harmless_degrees,
-        }
-        for result in results
-    ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame([asdict(result) | {"way": str(result.way)} for result in results]).drop(columns="trajectory")
 
 
 def trajectory_frame(results: Sequence[ToyResult]) -> pd.DataFrame:
@@ -46,23 +37,17 @@ def toy_summary(results: Sequence[ToyResult]) -> list[tuple[str, str, str, str]]
     rows = []
     for way in Way:
         of_way = frame[frame["way"] == way]
-        accuracy = _mean_and_deviation(100 * of_way["test_accuracy"], 1)
-        learned = ("–", "–")
+        accuracy = mean_cell(of_way["test_accuracy"], 100, 1).text
+        learned = (NOTHING, NOTHING)
         if way is not Way.RM:
-            learned = (_mean_and_deviation(of_way["probability"], 2), _mean_and_deviation(of_way["range_degrees"], 1))
+            learned = (mean_cell(of_way["probability"], 1, 2).text, mean_cell(of_way["range_degrees"], 1, 1).text)
         rows.append((WAY_NAMES[way], accuracy, *learned))
     return rows
 
 
 def harmless_summary(results: Sequence[ToyResult]) -> str:
     """Mean ± sample sd over seeds of the widest harmless range, in degrees."""
-    frame = toy_frame(results).drop_duplicates("seed")
-    return _mean_and_deviation(frame["harmless_degrees"], 1)
-
-
-def _mean_and_deviation(values: "pd.Series[float]", digits: int) -> str:
-    mean = f"{values.mean():.{digits}f}"
-    return mean if len(values) == 1 else f"{mean} ± {values.std(ddof=1):.{digits}f}"
+    return mean_cell(toy_frame(results).drop_duplicates("seed")["harmless_degrees"], 1, 1).text
 
 
 def write_toy(results: Sequence[ToyResult], drawn: Mapping[Way, ToyRun], out: Path) -> list[Path]:

@@ -60,9 +60,15 @@ def write_run_folder(
     any. `status` is what is recorded besides the state, such as cause and reason. There is an `environment.json` if
     `gpu` says whether the device is one, with the entries of `environment` besides. `measured` is for `_measured`.
     """
-    learner = Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1})
-    data = _data(dataset, dataset_version, options)
-    spec = _spec(learner, data, protocol or Protocol(), Budget(epochs=epochs, **budget), seed)
+    checksum = "sha256:0123456789abcdef"
+    spec = RunSpec(
+        protocol=protocol or Protocol(),
+        method=Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1}),
+        dataset=Component(name=dataset, version=dataset_version, settings=dict(options), checksum=checksum),
+        network=Component(name="tiny", version=1),
+        budget=Budget(epochs=epochs, **budget),
+        seed=seed,
+    )
     folder = RunFolder(root / "runs" / spec.folder_name)
     folder.write_spec(spec)
     rows = _epochs(learned, epochs)
@@ -99,13 +105,17 @@ def _measured(
     of images that had `probe_pixels` a side when they were turned, or None for a record of an earlier version.
     `planted` is the name of a law with the coordinates that it changes, `recovery` the distance in each coordinate.
     """
-    seconds = _phases(search_seconds, training_seconds, compilation_seconds)
+    seconds = {"search": search_seconds, "training": training_seconds, "evaluation": 1.0}
+    seconds["compilation"] = compilation_seconds
+    by_draws = accuracy if isinstance(accuracy, Mapping) else {0: accuracy}
+    law = {} if planted is None else {"planted": {"law": planted[0], "coordinates": list(planted[1])}}
     return {
-        "metrics": _by_draws(accuracy),
+        "metrics": {str(draws): _metrics(value) for draws, value in by_draws.items()},
         "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe), "pixels": probe_pixels},
         "seconds": {name: dict(seconds) for name in device.split(" + ")},
         "image_passes": {"search": search_passes, "training": 8000, "evaluation": 4, "compilation": 0},
-        **_planted(planted, recovery),
+        **law,
+        **({} if recovery is None else {"recovery": dict(recovery)}),
     }
 
 
@@ -128,35 +138,12 @@ def _attempt(device: str, gpu: bool, code: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _spec(method: Component, dataset: Component, protocol: Protocol, budget: Budget, seed: int) -> RunSpec:
-    network = Component(name="tiny", version=1)
-    return RunSpec(protocol=protocol, method=method, dataset=dataset, network=network, budget=budget, seed=seed)
-
-
-def _data(name: str, version: int, options: Mapping[str, Any]) -> Component:
-    return Component(name=name, version=version, settings=dict(options), checksum="sha256:0123456789abcdef")
-
-
-def _planted(law: tuple[str, Sequence[str]] | None, recovery: Mapping[str, float] | None) -> dict[str, Any]:
-    planted = {} if law is None else {"planted": {"law": law[0], "coordinates": list(law[1])}}
-    return planted if recovery is None else planted | {"recovery": dict(recovery)}
-
-
 def _epochs(learned: Sequence[Mapping[str, float]], epochs: int) -> list[dict[str, Any]]:
     numbers = [*learned, *[learned[-1] if learned else {}] * (epochs - len(learned))]
     return [
         {"epoch": index, "loss": 1 / index, "accuracy": 0.5, "learned": dict(row)}
         for index, row in enumerate(numbers, 1)
     ]
-
-
-def _phases(search: float, training: float, compilation: float) -> dict[str, float]:
-    return {"search": search, "training": training, "evaluation": 1.0, "compilation": compilation}
-
-
-def _by_draws(accuracy: Mapping[int, float] | float) -> dict[str, Any]:
-    by_draws = accuracy if isinstance(accuracy, Mapping) else {0: accuracy}
-    return {str(draws): _metrics(value) for draws, value in by_draws.items()}
 
 
 def _metrics(accuracy: float) -> dict[str, dict[str, Any]]:

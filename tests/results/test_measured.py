@@ -10,23 +10,23 @@ from augbench.results.model.frame import load_runs
 
 CommandLine = Callable[..., tuple[int, str, str]]
 MEASURED = Path(__file__).parents[2] / "results" / "measured"
-CAMPAIGNS = sorted(MEASURED.glob("*.parquet"))
+FILES = sorted(MEASURED.glob("*.parquet"))
 
 
 def test_there_are_some() -> None:
-    assert {path.stem for path in CAMPAIGNS} >= {"demo", "digits", "draws"}
+    assert {path.stem for path in FILES} >= {"demo", "digits", "draws"}
 
 
-@pytest.mark.parametrize("campaign", CAMPAIGNS, ids=lambda path: path.stem)
-def test_a_campaign_is_whole_and_names_no_path_of_a_machine(campaign: Path) -> None:
-    runs = load_runs(campaign)
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_a_parquet_file_is_whole_and_names_no_path_of_a_machine(file: Path) -> None:
+    runs = load_runs(file)
     assert set(runs.runs["state"]) == {"done"} and not runs.problems and not runs.runs["dirty"].any()
     assert runs.runs["commit"].str.len().eq(40).all()
     assert not runs.environments["command"].str.contains("(?:^|[ =])/").any()
-    assert campaign.stat().st_size < 1_000_000
+    assert file.stat().st_size < 1_000_000
 
 
-def test_tables_from_a_campaign(tmp_path: Path, augbench: CommandLine) -> None:
+def test_tables_from_a_parquet_file(tmp_path: Path, augbench: CommandLine) -> None:
     code, _, error = augbench("tables", "--from", MEASURED / "demo.parquet", "--out", tmp_path)
     assert (code, error) == (0, "")
     for name in ("comparison", "accuracy", "differences", "calibration"):

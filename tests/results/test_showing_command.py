@@ -35,7 +35,7 @@ def test_what_is_mixed_or_left_out_goes_to_standard_error(
     code, output, error = augbench(*command)
     assert code == 0 and "Note:" not in output and not (tmp_path / "out" / "cache").exists()
     assert error.splitlines() == [
-        "Note: 1 of 3 runs has no result and counts in no number: 1 failed.",
+        "Note: 1 of 3 runs has no result and is in no average: 1 failed.",
         "Note: Why runs failed: 1 exception.",
         "Note: Versions of a method are separate rows: none (1, 2).",
     ]
@@ -56,22 +56,19 @@ def test_published_numbers_that_no_table_shows_are_said(
     assert augbench("tables", *published, "--out", tmp_path / "to")[2] == ""
 
 
-@pytest.mark.parametrize("command", ["tables", "figures"])
-def test_a_format_that_there_is_not(tmp_path: Path, write_run: WriteRun, augbench: CommandLine, command: str) -> None:
+def test_one_format_and_one_that_there_is_not(tmp_path: Path, write_run: WriteRun, augbench: CommandLine) -> None:
     write_run("none")
-    code, _, error = augbench(command, "--from", tmp_path, "--out", tmp_path / "to", "--format", "docx")
-    assert code == 2 and "no format 'docx'" in error and not (tmp_path / "to").exists()
-
-
-def test_figures_in_one_format(tmp_path: Path, write_run: WriteRun, augbench: CommandLine) -> None:
-    write_run("none")
-    code, output, _ = augbench("figures", "--from", tmp_path, "--out", tmp_path / "to", "--format", "svg")
-    assert code == 0 and {Path(line).suffix for line in output.splitlines()} == {".svg"}
+    for command, name in (("tables", "tex"), ("figures", "svg")):
+        given = (command, "--from", tmp_path, "--out", tmp_path / command, "--format")
+        code, _, error = augbench(*given, "docx")
+        assert code == 2 and "no format 'docx'" in error and not (tmp_path / command).exists()
+        code, output, _ = augbench(*given, name)
+        assert code == 0 and {Path(line).suffix for line in output.splitlines()} == {f".{name}"}
 
 
 @pytest.mark.parametrize(
     ("command", "target"),
-    [("tables", "to"), ("figures", "to"), ("report", "page.html"), ("archive", "runs.parquet")],
+    [("tables", "to"), ("figures", "to --format svg"), ("report", "page.html"), ("archive", "runs.parquet")],
 )
 def test_damage_that_shows_late_is_said_and_can_be_left_out(
     tmp_path: Path, write_run: WriteRun, augbench: CommandLine, command: str, target: str
@@ -84,7 +81,8 @@ def test_damage_that_shows_late_is_said_and_can_be_left_out(
     content = bytearray(damaged.read_bytes())
     content[60:200] = bytes(140)
     damaged.write_bytes(content)
-    given = (command, "--from", tmp_path, "--out", tmp_path / target)
+    name, *options = target.split()
+    given = (command, "--from", tmp_path, "--out", tmp_path / name, *options)
     code, _, error = augbench(*given)
     assert code == 2 and error.count("\n\n") == 0 and "predictions.npz" in error and "--skip-damaged" in error
     code, _, error = augbench(*given, "--skip-damaged")

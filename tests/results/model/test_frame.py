@@ -63,36 +63,25 @@ def test_a_truncated_file_is_damage(tmp_path: Path, write_run: WriteRun, file: s
 
 
 @pytest.mark.parametrize(
-    ("file", "words"),
-    [("spec.json", "no complete JSON"), ("result.json", "truncated"), ("metrics.jsonl", "0 of 2 epochs")],
+    ("file", "old", "new", "words"),
+    [
+        ("spec.json", None, "", "no complete JSON"),
+        ("result.json", None, "", "truncated"),
+        ("metrics.jsonl", None, "", "0 of 2 epochs"),
+        ("predictions.npz", None, None, r"predictions\.npz in .* is damaged: it is missing\."),
+        ("result.json", '"seconds"', '"minutes"', "seconds is missing"),
+        ("result.json", '"test_images": 4', '"test_images": 5', "4 images .* 5"),
+    ],
 )
-def test_an_empty_file_is_damage(tmp_path: Path, write_run: WriteRun, file: str, words: str) -> None:
-    (write_run().path / file).write_bytes(b"")
+def test_an_empty_missing_or_wrong_file_is_damage(
+    tmp_path: Path, write_run: WriteRun, file: str, old: str | None, new: str | None, words: str
+) -> None:
+    path = write_run().path / file
+    if new is None:
+        path.unlink()
+    else:
+        path.write_text(new if old is None else path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(DamagedError, match=words):
-        load_runs(tmp_path)
-
-
-def test_missing_predictions_are_damage(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run().predictions.unlink()
-    with pytest.raises(DamagedError, match=r"predictions\.npz in .* is damaged: it is missing\."):
-        load_runs(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "place"),
-    [('"mean": 0.9', '"mean": "high"', "metrics.0.accuracy.mean"), ('"seconds"', '"minutes"', "seconds")],
-)
-def test_a_wrong_field_is_named(tmp_path: Path, write_run: WriteRun, old: str, new: str, place: str) -> None:
-    path = write_run().path / "result.json"
-    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    with pytest.raises(DamagedError, match=place):
-        load_runs(tmp_path)
-
-
-def test_predictions_of_another_number_of_images_are_damage(tmp_path: Path, write_run: WriteRun) -> None:
-    path = write_run().path / "result.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"test_images": 4', '"test_images": 5'), encoding="utf-8")
-    with pytest.raises(DamagedError, match=r"4 images .* 5"):
         load_runs(tmp_path)
 
 
@@ -134,17 +123,10 @@ def test_nothing_finished_says_how_far_runs_are_and_what_goes_on(tmp_path: Path,
     ) as error:
         runs.finished()
     assert "augbench demo" in str(error.value)
-
-
-def test_only_damaged_folders(tmp_path: Path, write_run: WriteRun) -> None:
-    (write_run().path / "spec.json").write_text("", encoding="utf-8")
-    with pytest.raises(UserError, match="1 damaged"):
+    for folder in (tmp_path / "runs").iterdir():
+        (folder / "spec.json").write_text("")
+    with pytest.raises(UserError, match="3 damaged"):
         load_runs(tmp_path, skip_damaged=True).finished()
-
-
-def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no runs"):
-        load_runs(tmp_path)
 
 
 def test_settings_stand_in_the_label_where_they_differ(tmp_path: Path, write_run: WriteRun) -> None:

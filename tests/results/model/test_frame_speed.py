@@ -58,7 +58,7 @@ def test_ten_thousand_folders_are_read_in_seconds(tmp_path: Path, example: RunFo
 
 
 @pytest.mark.slow
-def test_a_campaign_is_read_as_fast(tmp_path: Path, example: RunFolder, effort: Effort) -> None:
+def test_a_parquet_file_is_read_as_fast(tmp_path: Path, example: RunFolder, effort: Effort) -> None:
     write_folders(example, tmp_path / "out", kinds=100)
     pack([tmp_path / "out"], tmp_path / "all.parquet")
     runs, taken = effort(lambda: load_runs(tmp_path / "all.parquet"))

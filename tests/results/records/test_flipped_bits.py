@@ -18,7 +18,7 @@ from augbench.results.records.parquet_runs import METADATA
 
 WriteRun = Callable[..., RunFolder]
 
-FLIPS = 150
+FLIPS = 40
 
 
 @pytest.fixture
@@ -76,27 +76,12 @@ def test_a_flipped_bit_changes_no_number(tmp_path: Path, out: Path, name: str) -
     assert refused > FLIPS / 5, "else hardly any of the bits belonged to values"
 
 
-@pytest.mark.parametrize("lost", [1, 4, 8, 9])
-def test_an_archive_that_ends_before_its_checksum_is_refused(tmp_path: Path, out: Path, lost: int) -> None:
-    pack([out], tmp_path / "a.tar.gz")
-    (tmp_path / "cut.tar.gz").write_bytes((tmp_path / "a.tar.gz").read_bytes()[:-lost])
-    with pytest.raises(UserError, match=r"cut\.tar\.gz is no complete archive"):
-        load_runs(tmp_path / "cut.tar.gz")
-
-
-def test_a_parquet_of_before_checksums_is_read(tmp_path: Path, out: Path) -> None:
+def test_a_parquet_of_before_checksums_in_a_folder_named_like_a_column(tmp_path: Path, out: Path) -> None:
     pack([out], tmp_path / "a.parquet")
     expected = frames(load_runs(tmp_path / "a.parquet"))
     table = pq.read_table(tmp_path / "a.parquet")
     old = {METADATA: b'{"format": 1, "augbench": "1", "problems": []}'}
-    pq.write_table(table.replace_schema_metadata(old), tmp_path / "old.parquet")
-    assert sound_or_refused(tmp_path / "old.parquet", expected)
-
-
-def test_a_folder_named_like_a_column_adds_none(tmp_path: Path, out: Path) -> None:
-    pack([out], tmp_path / "a.parquet")
-    expected = frames(load_runs(tmp_path / "a.parquet"))
-    path = tmp_path / "record_name=0" / "a.parquet"
+    path = tmp_path / "record_name=0" / "old.parquet"
     path.parent.mkdir()
-    (tmp_path / "a.parquet").rename(path)
+    pq.write_table(table.replace_schema_metadata(old), path)
     assert sound_or_refused(path, expected)

@@ -15,21 +15,15 @@ from augbench.results.model.packing import pack
 WriteRun = Callable[..., RunFolder]
 
 
-def test_nothing_to_say(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("none")
-    write_run("scale", dataset="rotmnist5k")
-    runs = load_runs(tmp_path)
-    assert (runs.warnings(), runs.problems) == ([], ())
-
-
 def test_runs_without_a_result_are_counted_by_state_and_cause(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none")
+    assert (load_runs(tmp_path).warnings(), load_runs(tmp_path).problems) == ([], ())
     write_run("scale", state=RunState.FAILED, status={"cause": "not finite"})
     write_run("scale", seed=1, state=RunState.FAILED)
     write_run("scale", seed=2, state=RunState.TIMED_OUT)
     write_run("scale", seed=3, state=RunState.PLANNED)
     assert load_runs(tmp_path).warnings() == [
-        "4 of 5 runs have no result and count in no number: 2 failed, 1 planned, 1 timed out.",
+        "4 of 5 runs have no result and are in no average: 2 failed, 1 planned, 1 timed out.",
         "Why runs failed: 1 exception, 1 not finite.",
     ]
 
@@ -67,25 +61,26 @@ def test_versions_of_the_code(tmp_path: Path, write_run: WriteRun) -> None:
     unfinished, *code = load_runs(tmp_path).warnings()[:1], *load_runs(tmp_path).warnings()[2:]
     assert len(unfinished) == 1
     assert code == [
-        "The runs were made by 3 versions of the code: 1 aaaaaaaaaa, 1 bbbbbbbbbb, 1 not known.",
-        "1 of 3 runs was made by code with changes that are not committed.",
+        "The runs were made by 3 versions of the code: 1 aaaaaaaaaa, 1 bbbbbbbbbb, 1 unknown.",
+        "1 of 3 runs was made by code with uncommitted changes.",
     ]
 
 
-def test_versions_of_a_method_are_separate_rows(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("none", version=1)
-    write_run("none", version=2, seed=1)
+@pytest.mark.parametrize(
+    ("name", "comparisons", "warning"),
+    [
+        ("version", 1, "Versions of a method are separate rows: none (1, 2)."),
+        ("dataset_version", 2, "Versions of a data set are separate groups of rows: mnist5k (1, 2)."),
+    ],
+)
+def test_versions_are_not_averaged(
+    tmp_path: Path, write_run: WriteRun, name: str, comparisons: int, warning: str
+) -> None:
+    for version in (1, 2):
+        write_run("none", **{name: version}, seed=version)
     runs = load_runs(tmp_path)
-    assert runs.runs["label"].tolist() == ["none (version=1)", "none (version=2)"]
-    assert runs.warnings() == ["Versions of a method are separate rows: none (1, 2)."]
-
-
-def test_versions_of_a_data_set_and_the_protocol_are_not_compared(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("none", dataset_version=1)
-    write_run("none", dataset_version=2)
-    runs = load_runs(tmp_path)
-    assert runs.runs["comparison"].nunique() == 2
-    assert runs.warnings() == ["Versions of a data set are separate groups of rows: mnist5k (1, 2)."]
+    assert runs.runs["comparison"].nunique() == comparisons and runs.warnings() == [warning]
+    assert runs.runs[["comparison", "label"]].drop_duplicates().shape[0] == 2
 
 
 def test_protocol_versions_are_not_compared(tmp_path: Path, write_run: WriteRun) -> None:
@@ -99,9 +94,7 @@ def test_protocol_versions_are_not_compared(tmp_path: Path, write_run: WriteRun)
     result.write_text(result.read_text().replace('"identity": "', f'"identity": "{older.identity}", "old": "'))
     runs = load_runs(tmp_path)
     assert runs.runs["comparison"].nunique() == 2 and sorted(runs.runs["protocol_version"]) == [0, 1]
-    assert runs.warnings() == [
-        "Runs under protocol versions 0, 1 must not be compared and are separate groups of rows."
-    ]
+    assert runs.warnings() == ["Runs under protocol versions 0, 1 cannot be compared and are separate groups of rows."]
 
 
 def test_what_is_left_out_is_counted_and_named(tmp_path: Path, write_run: WriteRun) -> None:
@@ -114,7 +107,7 @@ def test_what_is_left_out_is_counted_and_named(tmp_path: Path, write_run: WriteR
     runs = load_runs(tmp_path, skip_damaged=True)
     assert runs.warnings() == [
         f"1 damaged run folder is left out: {damaged.path.name}.",
-        "5 files belong to no run and were passed over: notes0.txt, notes1.txt, notes2.txt and 2 more.",
+        "5 files belong to no run and are ignored: notes0.txt, notes1.txt, notes2.txt and 2 more.",
         "1 trial of a tuning is left out: it is evaluated on validation images.",
     ]
     kinds = [problem.kind for problem in runs.problems]
@@ -125,7 +118,7 @@ def test_other_code_may_have_split_the_data_otherwise(tmp_path: Path, write_run:
     write_run("none")
     write_run("none", seed=1, labels=[0, 1], probabilities=[(0.9, 0.1), (0.2, 0.8)])
     runs = load_runs(tmp_path)
-    said = "Not all runs that are compared had the same number of test images: mnist5k (size=14)."
+    said = "Runs that are compared had different numbers of test images: mnist5k (size=14)."
     assert runs.warnings() == [said]
     with pytest.raises(UserError, match="evaluated on 2 and 4 test images"):
         runs.correct("mnist5k (size=14)", "none", 0)
@@ -152,19 +145,12 @@ def test_a_changed_specification_is_damage_also_where_another_run_of_its_kind_is
         load_runs(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda lines: [lines[0], "{}\n"],
-        lambda lines: [lines[0], "nothing\n"],
-        lambda lines: [lines[0], lines[1].replace('"loss": 0.5', '"loss": NaN')],
-    ],
-)
+@pytest.mark.parametrize("second", ["{}\n", "nothing\n", '{"epoch": 2, "loss": NaN, "accuracy": 0.5}\n'])
 def test_epochs_with_wrong_fields_are_damage_when_they_are_needed(
-    tmp_path: Path, write_run: WriteRun, change: Callable[[list[str]], list[str]]
+    tmp_path: Path, write_run: WriteRun, second: str
 ) -> None:
     folder = write_run("none")
-    folder.metrics.write_text("".join(change(folder.metrics.read_text().splitlines(keepends=True))))
+    folder.metrics.write_text(folder.metrics.read_text().splitlines(keepends=True)[0] + second)
     runs = load_runs(tmp_path)
     with pytest.raises(DamagedError, match=r"metrics\.jsonl"):
         _ = runs.trajectories

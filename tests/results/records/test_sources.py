@@ -1,4 +1,4 @@
-"""Runs are read from folders, archives and campaigns alike; whatever is none of these is named."""
+"""Runs are read from folders, archives and parquet files alike; whatever is none of these is named."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +47,7 @@ def without_source(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns=["source"], errors="ignore")
 
 
-@pytest.mark.parametrize("ending", ["tar.gz", "tgz", "parquet", "TAR.GZ"])
+@pytest.mark.parametrize("ending", ["tgz", "parquet", "TAR.GZ"])
 def test_a_packed_file_gives_the_same_frames(tmp_path: Path, write_run: WriteRun, ending: str) -> None:
     write_many_sorts(write_run)
     packed = tmp_path / f"packed.{ending}"
@@ -95,41 +95,26 @@ def test_a_run_that_is_in_two_sources_counts_once(tmp_path: Path, write_run: Wri
     (problem,) = runs.problems
     assert problem.kind == "contradiction" and "Their results differ" in problem.text and str(second) in problem.text
     assert runs.warnings() == [
-        f"1 run is there twice with different results, of which the first counts: {problem.folder}."
+        f"1 run was found twice with different results, of which the first counts: {problem.folder}."
     ]
     assert runs.scores.loc[runs.scores["metric"] == "accuracy", "value"].tolist() == [0.8]
+    write_run("none", root=tmp_path / "third", state=RunState.PLANNED)
+    assert load_runs([tmp_path / "third", first]).runs["state"].tolist() == ["done"], "the one with a result counts"
     pack([first], tmp_path / "first.tar.gz")
     assert load_runs([first, tmp_path / "first.tar.gz"]).warnings() == [
-        f"1 run is there twice and counts once: {problem.folder}."
+        f"1 run was found twice and counts once: {problem.folder}."
     ]
-
-
-def test_of_two_records_of_a_run_the_one_with_a_result_counts(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("none", root=tmp_path / "first", state=RunState.PLANNED)
-    write_run("none", root=tmp_path / "second")
-    runs = load_runs([tmp_path / "first", tmp_path / "second"])
-    assert runs.runs["state"].tolist() == ["done"] and len(runs.problems) == 1
 
 
 def test_different_runs_in_folders_of_one_name_are_kept_apart(tmp_path: Path, write_run: WriteRun) -> None:
-    for index, root in enumerate((tmp_path / "first", tmp_path / "second")):
-        folder = write_run("none", seed=index, root=root, accuracy=0.8 + index / 10)
-        folder.path.rename(root / "runs" / "mine")
-    runs = load_runs([tmp_path / "first", tmp_path / "second"])
-    assert runs.runs["folder"].tolist() == ["mine", "mine (2)"]
-    accuracy = runs.table().set_index("seed")["accuracy"]
-    assert accuracy.to_dict() == {0: 0.8, 1: 0.9}
-    assert pack([tmp_path / "first", tmp_path / "second"], tmp_path / "both.tar.gz") == (2, ())
-    assert load_runs(tmp_path / "both.tar.gz").runs["folder"].tolist() == ["mine", "mine (2)"]
-
-
-def test_a_name_that_a_folder_has_already_is_given_to_no_other(tmp_path: Path, write_run: WriteRun) -> None:
-    names = ("mine", "mine", "mine (2)")
-    for seed, name in enumerate(names):
-        folder = write_run("none", seed=seed, root=tmp_path / str(seed), accuracy=0.5 + seed / 10)
-        folder.path.rename(tmp_path / str(seed) / "runs" / name)
-    table = load_runs([tmp_path / str(seed) for seed in range(3)]).table().set_index("folder")
-    assert table["accuracy"].to_dict() == {"mine": 0.5, "mine (3)": 0.6, "mine (2)": 0.7}
+    sources = [tmp_path / str(seed) for seed in range(3)]
+    for seed, name in enumerate(("mine", "mine", "mine (2)")):
+        folder = write_run("none", seed=seed, root=sources[seed], accuracy=0.5 + seed / 10)
+        folder.path.rename(sources[seed] / "runs" / name)
+    expected = {"mine": 0.5, "mine (3)": 0.6, "mine (2)": 0.7}
+    assert pack(sources, tmp_path / "all.tar.gz") == (3, ())
+    for source in (sources, tmp_path / "all.tar.gz"):
+        assert load_runs(source).table().set_index("folder")["accuracy"].to_dict() == expected
 
 
 def test_code_with_one_more_hyperparameter_makes_no_second_run_of_a_seed(tmp_path: Path, write_run: WriteRun) -> None:
@@ -140,14 +125,6 @@ def test_code_with_one_more_hyperparameter_makes_no_second_run_of_a_seed(tmp_pat
     write_json(folder.path / "spec.json", {"identity": newer.identity, "spec": newer.model_dump(mode="json")})
     runs = load_runs([tmp_path / "older", tmp_path / "newer"]).runs
     assert runs["label"].tolist() == ["none", "none (policy=None)"] and runs["seed"].tolist() == [0, 0]
-
-
-def test_nothing_is_packed_where_everything_is_damaged(tmp_path: Path, write_run: WriteRun) -> None:
-    (write_run("none").path / "spec.json").write_text("{")
-    for name in ("a.tar.gz", "a.parquet"):
-        with pytest.raises(UserError, match="nothing to pack"):
-            pack([tmp_path], tmp_path / name, skip_damaged=True)
-        assert not (tmp_path / name).exists()
 
 
 def test_trials_of_a_tuning_are_packed_but_no_results(tmp_path: Path, write_run: WriteRun) -> None:
@@ -181,7 +158,7 @@ def test_example_images_come_along_in_an_archive_only(tmp_path: Path, finished: 
         ("nowhere.parquet", "does not exist"),
         ("runs.zip/nowhere", "does not exist"),
         ("x" * 300, "File name too long"),
-        ("runs.zip", r"cannot be read from.*\.tar\.gz, \.tgz, \.parquet"),
+        ("runs.zip", r"is no file of runs.*\.tar\.gz, \.tgz, \.parquet"),
         ("empty", "holds no runs"),
     ],
 )
@@ -204,3 +181,9 @@ def test_a_damaged_run_is_left_out_of_what_is_packed_only_if_that_is_wanted(
         count, (problem,) = pack([tmp_path], tmp_path / name, skip_damaged=True)
         assert (count, problem.kind) == (1, "damaged")
     assert "1 damaged run folder is left out" in load_runs(tmp_path / "a.parquet").warnings()[0]
+    for folder in (tmp_path / "runs").iterdir():
+        (folder / "spec.json").write_text("{")
+    for name in ("none.tar.gz", "none.parquet"):
+        with pytest.raises(UserError, match="nothing to pack"):
+            pack([tmp_path], tmp_path / name, skip_damaged=True)
+        assert not (tmp_path / name).exists()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,36 +96,38 @@ def test_what_is_no_run_folder(name: str, tmp_path: Path, augbench: CommandLine)
     assert _fails_in_one_paragraph(outcome, "is no run folder", "OUT/runs/NAME")
 
 
-@pytest.mark.parametrize("state", [RunState.KILLED, RunState.FAILED])
-def test_an_unfinished_run(state: RunState, write_run: WriteRun, augbench: CommandLine) -> None:
-    folder = write_run("scale", state=state)
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), f"is {state}", "again")
+@pytest.mark.parametrize(
+    ("method", "options", "words"),
+    [
+        ("scale", {"state": RunState.KILLED}, ["is killed", "again"]),
+        ("scale", {"state": RunState.FAILED}, ["is failed", "again"]),
+        ("none", {}, ["'none'", "scale, scale-norm"]),
+        ("augerino", {}, ["'augerino'", "scale, scale-norm"]),
+        ("scale", {"version": 77}, ["'scale' of version 77", "has 'scale' of version 1"]),
+        ("scale", {}, ["'mnist5k' of version 1 (files sha256:0123456789abcdef)"]),
+    ],
+)
+def test_runs_without_a_bound(
+    method: str, options: dict[str, Any], words: list[str], write_run: WriteRun, augbench: CommandLine
+) -> None:
+    folder = write_run(method, **options)
+    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), *words)
 
 
-@pytest.mark.parametrize("method", ["none", "augerino", "trivialaugment"])
-def test_a_run_of_another_method(method: str, write_run: WriteRun, augbench: CommandLine) -> None:
-    outcome = augbench("bound", write_run(method).path, *GOOD)
-    assert _fails_in_one_paragraph(outcome, repr(method), "scale, scale-norm")
-
-
-def test_a_run_of_another_version(write_run: WriteRun, augbench: CommandLine) -> None:
-    outcome = augbench("bound", write_run("scale", version=77).path, *GOOD)
-    assert _fails_in_one_paragraph(outcome, "'scale' of version 77", "has 'scale' of version 1")
-
-
-def test_a_run_on_other_source_files(write_run: WriteRun, augbench: CommandLine) -> None:
-    outcome = augbench("bound", write_run("scale").path, *GOOD)
-    assert _fails_in_one_paragraph(outcome, "'mnist5k' of version 1 (files sha256:0123456789abcdef)")
-
-
-@pytest.mark.parametrize("damage", [b"", b"no archive", None])
-def test_a_damaged_model(damage: bytes | None, finished: Callable[..., RunFolder], augbench: CommandLine) -> None:
-    folder = finished("scale")
-    folder.model.unlink()
-    if damage is not None:
-        folder.model.write_bytes(damage)
-    what = "model.pt is missing" if damage is None else "model.pt is damaged"
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), what)
+def test_a_model_that_is_missing_damaged_or_of_another_run(
+    finished: Callable[..., RunFolder], augbench: CommandLine
+) -> None:
+    folder, other = finished("scale"), finished("scale", copies=2)
+    for content, words in (
+        (other.model.read_bytes(), "model.pt belongs to another run"),
+        (b"", "model.pt is damaged"),
+        (b"no archive", "model.pt is damaged"),
+        (None, "model.pt is missing"),
+    ):
+        folder.model.unlink()
+        if content is not None:
+            folder.model.write_bytes(content)
+        assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), words)
 
 
 @pytest.mark.parametrize("file", ["spec.json", "result.json"])
@@ -141,9 +144,3 @@ def test_the_help_names_both_ends_of_the_loss_range(augbench: CommandLine) -> No
     assert "--loss-range" in text
     assert "A B" in text
     assert "float,float" not in text.replace(" ", "").lower()
-
-
-def test_a_model_of_another_run(finished: Callable[..., RunFolder], augbench: CommandLine) -> None:
-    folder, other = finished("scale"), finished("scale", copies=2)
-    folder.model.write_bytes(other.model.read_bytes())
-    assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), "model.pt belongs to another run")
