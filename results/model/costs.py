@@ -16,13 +16,7 @@ TUNING_COLUMNS = (
 
 
 def time_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
-    """Average seconds, or their ratio to those of `none`, over the runs of one method.
-
-    Args:
-        group: All runs on the data set.
-        inside: Those of the method.
-        column: What is asked for.
-    """
+    """Average the column's seconds, or their ratio to those of `none`, over the runs `inside` of one method."""
     # Seconds of different devices say nothing about one another and are never averaged.
     if inside["device"].nunique() > 1 or inside["seconds_training"].isna().any():
         return Cell(NOTHING if column.metric == "time_ratio" else SEVERAL_DEVICES)
@@ -62,13 +56,7 @@ def _seconds(runs: pd.DataFrame) -> float:
 
 
 def tuning_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
-    """Hours of the tuning of one method, or of the tuning and all its runs; the tuning counts once for all seeds.
-
-    Args:
-        group: All runs on the data set.
-        inside: Those of the method.
-        column: What is asked for.
-    """
+    """Hours of the tuning of one method, or of the tuning and all its runs; the tuning counts once for all seeds."""
     tuned = inside[inside["tuning_trials"].notna()]
     # Of a tuning that went on with more trials, the runs of earlier calls know less.
     last = tuned.iloc[int(tuned["tuning_trials"].astype(float).argmax())] if len(tuned) else None

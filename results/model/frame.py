@@ -123,16 +123,6 @@ class Runs:
         return dict(sorted(Counter(str(state) for state in self.runs["state"]).items()))
 
     @property
-    def failed(self) -> int:
-        """Number of runs that failed."""
-        return self.states.get(RunState.FAILED, 0)
-
-    @property
-    def unfinished(self) -> int:
-        """Number of runs that are neither done nor failed."""
-        return len(self.runs) - self.failed - self.states.get(RunState.DONE, 0)
-
-    @property
     def damaged(self) -> tuple[str, ...]:
         """What is wrong with run folders that were left out."""
         return tuple(problem.text for problem in self.problems if problem.kind == "damaged")
@@ -303,16 +293,12 @@ def load_runs(
     with _no_garbage():
         collected = collect(given, skip_damaged=skip_damaged, cache=cache, anonymiser=anonymiser)
         if collected.trials and not collected.records:
-            raise UserError(_only_trials(given))
+            raise UserError(
+                f"{' and '.join(map(str, given))} holds only runs that are evaluated on validation images, as trials "
+                "of a tuning are: there are no results on test images. The same `augbench tune` command shows the "
+                "trials, and has written a suite to run. In a suite of your own, remove `evaluated_on`."
+            )
         return _runs(given, collected)
-
-
-def _only_trials(given: Sequence[Path]) -> str:
-    return (
-        f"{' and '.join(map(str, given))} holds only runs that are evaluated on validation images, as trials of a "
-        "tuning are: there are no results on test images. The same `augbench tune` command shows the trials, and has "
-        "written a suite to run. In a suite of your own, remove `evaluated_on`."
-    )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Numbers that others have published, to stand beside ours and never among them."""
+"""Published numbers of others, shown beside ours and never averaged with them."""
 
 from augbench.results.published.loader import COLUMNS, OF_THE_SETUP, load_published
 

@@ -19,11 +19,7 @@ METRICS = (*SHARES, "nll", "brier", "gpu_hours", "extra_gpu_hours")
 LEARNED = re.compile(r"(range|probability)/\S+")  # as in the frame `learned`: radians, log factors or shares
 
 
-def _none_if_empty(text: object) -> object:
-    return None if text == "" else text
-
-
-EmptyIsNone = BeforeValidator(_none_if_empty)
+EmptyIsNone = BeforeValidator(lambda text: None if text == "" else text)
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[Annotated[int, Field(ge=1)] | None, EmptyIsNone]
 
@@ -37,18 +33,18 @@ class PublishedNumber(BaseModel):
         dataset: Data set, by our registered name.
         network: Network, by our registered name.
         method: Method, by our registered name where it is the same method, else by the name that it has in the source.
-        variant: What sets it apart from other numbers of the same method in the source, or nothing.
-        draws: Number of test-time draws; 0 for none, nothing where that is no question.
+        variant: What sets it apart from other numbers of the same method in the source, or empty.
+        draws: Number of test-time draws; 0 for none, empty where it does not apply.
         metric: One of `METRICS`, or a learned number such as "range/rotation".
         value: In the units of our frames: shares in [0, 1], nats, hours, radians.
-        sd: Standard deviation in the same unit, nothing where the source has none.
+        sd: Standard deviation in the same unit, empty where the source has none.
         sd_over: What the standard deviation is over: "seeds", or "repeats" of the test-time draws of one network.
-        n: Number of values behind mean and standard deviation, nothing where the source does not say.
-        epochs: Epochs of training, nothing where the source does not say.
-        batch_size: Images in a batch, copies not counted, nothing where the source does not say.
-        copies: Copies of each image in a batch, nothing where the source does not say.
-        setup: What else differs from the method of this name here, or is not stated: clauses without a full stop.
-        note: What a reader has to know besides.
+        n: Number of values behind mean and standard deviation; this and the next three are empty if not stated.
+        epochs: Epochs of training.
+        batch_size: Images in a batch, copies not counted.
+        copies: Copies of each image in a batch.
+        setup: Other differences from our method of this name, and what is not stated: clauses without a full stop.
+        note: What else a reader has to know.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -76,15 +72,15 @@ class PublishedNumber(BaseModel):
         if self.metric not in METRICS and not LEARNED.fullmatch(self.metric):
             raise ValueError(one_of("metric", self.metric, METRICS))
         if self.metric in SHARES and not 0 <= self.value <= 1:
-            raise ValueError(f"{self.metric} is a share between 0 and 1, not a percentage, and {self.value:g} is none")
+            raise ValueError(f"{self.metric} is a fraction between 0 and 1, not a percentage, but it is {self.value:g}")
         if self.sd is not None and not self.sd_over:
-            raise ValueError("a standard deviation needs sd_over, what it is over: seeds or repeats")
+            raise ValueError("a standard deviation needs sd_over: seeds or repeats")
         return self
 
 
 COLUMNS = tuple(PublishedNumber.model_fields)
 OF_THE_SETUP = ("epochs", "batch_size", "copies", "setup")
-"""Columns that a file may lack; nothing is known of them then."""
+"""Columns that a file may lack, as if they were empty."""
 
 WHOLE_NUMBERS = ("draws", "n", "epochs", "batch_size", "copies")
 
@@ -115,14 +111,14 @@ def _read(path: Path) -> Iterator[PublishedNumber]:
             yield _number(path, lines.line_num, line)
     except (ValueError, csv.Error) as error:
         raise UserError(
-            f"{path} cannot be read as a file of published numbers: {error}. It has to be a CSV file in UTF-8 with the "
-            f"columns {_columns()}."
+            f"{path} cannot be read as a file of published numbers: {error}. Give a CSV file in UTF-8 with the columns "
+            f"{_columns()}."
         ) from None
 
 
 def _columns() -> str:
     needed = ", ".join(name for name in COLUMNS if name not in OF_THE_SETUP)
-    return f"{needed} and, where something is known of the setup, {', '.join(OF_THE_SETUP)}"
+    return f"{needed} and, optionally, {', '.join(OF_THE_SETUP)}"
 
 
 def _check_columns(path: Path, names: Sequence[str]) -> None:
@@ -137,7 +133,9 @@ def _check_columns(path: Path, names: Sequence[str]) -> None:
 
 def _number(path: Path, line: int, fields: Mapping[str | Any, Any]) -> PublishedNumber:
     if None in fields or None in fields.values():
-        raise UserError(f"{path}, line {line}, has more or fewer fields than there are columns; quote commas.")
+        raise UserError(
+            f"{path}, line {line}, has more or fewer fields than columns. Put fields with commas in quotes."
+        )
     try:
         return PublishedNumber.model_validate(fields)
     except ValidationError as error:

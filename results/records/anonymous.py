@@ -6,12 +6,11 @@ Only fields that are known to be harmless are kept: a field of a later version i
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from augbench.bench.common.files import parse_json
-from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.tuning_cost import TuningCost
 from augbench.bench.runs.run_folder import DamagedError
 from augbench.results.records.contents import Epoch, Result
@@ -57,7 +56,10 @@ class Anonymiser:
             DamagedError: If one of them is no JSON, or the specification is damaged.
         """
         spec = stored.read_spec()
-        self.remaining |= set(_paths_in_settings(spec))
+        for component in (spec.method, spec.dataset):
+            for key, value in component.all_settings.items():
+                if isinstance(value, str) and PATH_SIGN.search(value):
+                    self.remaining.add(f"{key} = {value!r} of {component.name}")
         return replace(
             stored,
             name=spec.folder_name,
@@ -144,10 +146,3 @@ def _reduced_epochs(stored: Stored) -> bytes:
 
 def _damaged(stored: Stored, name: str) -> DamagedError:
     return DamagedError(f"{TEXTS[name]} in {stored.place} is truncated or foreign. {ADVICE}")
-
-
-def _paths_in_settings(spec: RunSpec) -> Iterator[str]:
-    for component in (spec.method, spec.dataset):
-        for key, value in component.all_settings.items():
-            if isinstance(value, str) and PATH_SIGN.search(value):
-                yield f"{key} = {value!r} of {component.name}"

@@ -73,9 +73,12 @@ def collect(
             else:
                 found[one.same] = one
     for record in _with_unique_names(list(found.values())):
-        is_single_epoch = record.spec.protocol.evaluated_on != "test"
-        (collected.trials if is_single_epoch else collected.records).append(record)
-    collected.problems += [_trial(record) for record in collected.trials]
+        if record.spec.protocol.evaluated_on == "test":
+            collected.records.append(record)
+            continue
+        collected.trials.append(record)
+        text = f"{record.stored.place} is evaluated on validation images and is no result on test images."
+        collected.problems.append(Problem("trial of a tuning", text, record.name))
     return collected
 
 
@@ -112,11 +115,6 @@ def check_presence(source: Path) -> None:
 def _output_folder(source: Path) -> Path:
     source = source.resolve()
     return source if (source / "runs").is_dir() else source.parent
-
-
-def _trial(record: Record) -> Problem:
-    text = f"{record.stored.place} is evaluated on validation images and is no result on test images."
-    return Problem("trial of a tuning", text, record.name)
 
 
 def _records(

@@ -1,4 +1,4 @@
-"""Contents of the files of a run, typed and within bounds: whatever passes here is sound for whoever counts with it."""
+"""Contents of the files of a run, typed and within bounds: whatever passes here can be computed with."""
 
 from typing import Annotated
 
@@ -33,7 +33,7 @@ class Summary(_Stored):
 
 
 def _possible(metrics: dict[str, Summary]) -> dict[str, Summary]:
-    """Refuse what no evaluation can have given; a little more than the highest value may come of rounding."""
+    """Refuse impossible values; rounding may exceed the highest value a little."""
     for name, highest in HIGHEST.items():
         if name in metrics and metrics[name].mean > highest + 1e-6:
             raise ValueError(f"{name} cannot be more than {highest:g}")
@@ -66,7 +66,7 @@ class Code(_Stored):
 
     @property
     def label(self) -> str:
-        """The first digits of the commit and whether there were changes; empty where nothing is known."""
+        """The first digits of the commit and whether there were changes; empty if unknown."""
         return f"{(self.commit or '')[:10]}{' with changes' if self.dirty else ''}"
 
 
@@ -85,16 +85,15 @@ class Result(_Stored):
         metrics: By number of test-time draws, by metric.
         rotation_probe: Accuracy by angle; empty where the protocol asks for no angles.
         learned: Learned numbers at the end, in the units of `Method.learned`.
-        learned_at_start: The same before the first step; empty where they are searched for or that is not known.
+        learned_at_start: The same before the first step; empty if they are searched for or unknown.
         seconds: By name of device, wall-clock seconds of each phase.
         image_passes: Images through a network in each phase, forwards.
         epochs: Epochs of the training phase; None of versions that trained every method for those of the budget.
-        code: Git commit of the code and whether files differed from it, None where that is not known.
+        code: Git commit of the code and whether files differed from it.
         train_images: Number of training images.
         test_images: Number of test images.
-        planted: What was planted in the data set, None where that is not known.
-        recovery: Distance of the learned law from the planted one by coordinate; empty where there is nothing to
-            compare.
+        planted: What was planted in the data set, if anything is known.
+        recovery: Distance of the learned law from the planted one by coordinate; empty if there is nothing to compare.
     """
 
     identity: str
@@ -127,22 +126,16 @@ class Plugin(_Stored):
 
 
 class Attempt(_Stored):
-    """The surroundings of one attempt at a run; whatever is not known is None or empty.
+    """The surroundings of one attempt at a run; whatever is unknown is None or empty.
 
     Attributes:
         attempt: Its number, from 1.
-        augbench: Version of augbench.
-        code: Git commit of the code and whether files differed from it.
-        command: What a person gave.
-        python: Version of Python.
+        augbench: Version of augbench, as `python` of Python and `packages` of libraries by name.
+        command: The command line.
         platform: Operating system and machine.
-        host: Name of the machine.
-        packages: Versions of libraries by name.
-        plugins: Files with code of the user's.
         plugin_packages: Installed packages with methods or data sets, with their versions.
         device: Name of the model of the device.
         device_uuid: Identifies a GPU; None on a CPU.
-        threads: CPU threads.
         cores: CPU cores that the process could use.
         workers: Runs at the same time on the machine.
     """

@@ -110,39 +110,15 @@ class Record:
         """
         if self.result is None:
             return {}
-        if self.stored.outcomes is not None:
-            return self._checked(self.stored.outcomes(), self.result)
-        if self.stored.folder is None:
-            return {}
         try:
-            found = read_outcomes(self.stored.folder.predictions, self.spec.protocol.calibration_bins)
+            if self.stored.folder is not None:
+                found = read_outcomes(self.stored.folder.predictions, self.spec.protocol.calibration_bins)
+            else:
+                found = self.stored.outcomes() if self.stored.outcomes is not None else {}
+            _check_agreement(found, self.result)
         except ValueError as error:
             raise damaged_predictions(self.stored.place, error) from None
-        return self._agreeing(found, self.result)
-
-    def _checked(self, outcomes: Outcomes, result: Result) -> Outcomes:
-        """Check what was stored in place of predictions, as the predictions of a folder are checked."""
-        if 0 not in outcomes:
-            raise damaged_predictions(self.stored.place, "it has no predictions without test-time draws")
-        images = {drawn.images for drawn in outcomes.values()}
-        if images != {result.test_images}:
-            raise damaged_predictions(self.stored.place, _other_images(max(images - {result.test_images}), result))
-        return self._agreeing(outcomes, result)
-
-    def _agreeing(self, outcomes: Outcomes, result: Result) -> Outcomes:
-        """Check that a result is that of its predictions; a calibration error is one number only without repeats."""
-        for draws, drawn in outcomes.items():
-            found = {"accuracy": float(drawn.right.mean())}
-            found |= {"ece": drawn.bins.calibration_error} if drawn.repeats == 1 else {}
-            recorded_metrics = result.metrics.get(draws, {})
-            for name, value in found.items():
-                if name in recorded_metrics and abs(recorded_metrics[name].mean - value) > AGREEMENT:
-                    raise damaged_predictions(
-                        self.stored.place,
-                        f"with {draws} test-time draws they give the {name} {value:.4f}, and result.json says "
-                        f"{recorded_metrics[name].mean:.4f}; one of the two files is of another run or changed",
-                    )
-        return outcomes
+        return found
 
     @cached_property
     def epochs(self) -> tuple[Epoch, ...]:
@@ -156,6 +132,28 @@ class Record:
             return TypeAdapter(tuple[Epoch, ...]).validate_json(text)
         except ValidationError as error:
             raise _wrong(self.stored, "metrics.jsonl", error) from None
+
+
+def _check_agreement(outcomes: Outcomes, result: Result) -> None:
+    """Check that a result is that of its predictions; a calibration error is one number only without repeats.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if 0 not in outcomes:
+        raise ValueError("it has no predictions without test-time draws")
+    for draws, drawn in outcomes.items():
+        if drawn.images != result.test_images:
+            raise ValueError(_other_images(drawn.images, result))
+        found = {"accuracy": float(drawn.right.mean())}
+        found |= {"ece": drawn.bins.calibration_error} if drawn.repeats == 1 else {}
+        metrics = result.metrics.get(draws, {})
+        for name, value in found.items():
+            if name in metrics and abs(metrics[name].mean - value) > AGREEMENT:
+                raise ValueError(
+                    f"with {draws} test-time draws they give the {name} {value:.4f}, and result.json says "
+                    f"{metrics[name].mean:.4f}; one of the two files is of another run or changed"
+                )
 
 
 M = TypeVar("M", bound=BaseModel)

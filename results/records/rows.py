@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -125,14 +126,10 @@ def tidy(
     Returns:
         `KEYS` and the columns, also where there are no rows.
     """
-    rows: list[Row] = []
-    counts = []
-    for record in records:
-        before = len(rows)
-        rows.extend(of(record))
-        counts.append(len(rows) - before)
+    rows = [list(of(record)) for record in records]
+    counts = [len(of_record) for of_record in rows]
     keys = runs[list(KEYS)].iloc[np.repeat(np.arange(len(records)), counts)].reset_index(drop=True)
-    return pd.concat([keys, pd.DataFrame(rows, columns=list(columns))], axis=1)
+    return pd.concat([keys, pd.DataFrame(list(chain.from_iterable(rows)), columns=list(columns))], axis=1)
 
 
 def scores(record: Record) -> Iterator[Row]:

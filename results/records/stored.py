@@ -33,16 +33,11 @@ class Stored:
         place: Where it is, as messages say it.
         source: What was given with --from.
         state: How far the run is.
-        spec: `spec.json`.
-        status: `status.json`.
-        result: `result.json`, of runs that are done only.
-        metrics: `metrics.jsonl`.
-        environment: `environment.json`.
-        tuning: `tuning.json`.
-        predictions: What is seen of `predictions.npz` of a run that is done; None where there is none.
-        folder: The folder, which has the predictions; None where they are not there.
-        outcomes: Reads what was made of the predictions, where it is stored in their place.
-        needs: Whatever must live as long as the folder is used.
+        spec: Content of a file, as are the next five; see `TEXTS`. Only runs that are done have a result.
+        predictions: Size of `predictions.npz` of a run that is done, else None.
+        folder: The folder with the predictions; None for a run in a parquet file.
+        outcomes: Reads what became of each test image from a parquet file, which stores it in place of predictions.
+        needs: Keeps alive what the folder needs.
     """
 
     name: str

@@ -19,7 +19,7 @@ class PriorMean(StrEnum):
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What the theorem supposes and a run cannot tell; to be chosen before looking at the run.
+    """Assumptions of the theorem that a run cannot tell; choose them before looking at the run.
 
     Attributes:
         lipschitz: L: the clipped loss of any image is L-Lipschitz in the weights w. Nothing here checks it.
@@ -44,8 +44,8 @@ class Assumptions:
         lower, upper = self.loss_range
         if not -LARGEST <= lower < upper <= LARGEST:
             raise UserError(
-                f"--loss-range {lower:g} {upper:g} is no interval: give two finite numbers, the lower one first, such "
-                "as 0 5. The cross-entropy of each image is clipped to it."
+                f"--loss-range {lower:g} {upper:g} is no interval. Give two finite numbers, the lower one first, such "
+                "as 0 5; the cross-entropy of each image is clipped to them."
             )
         for option, value in (("--lipschitz", self.lipschitz), ("--prior-deviation", self.prior_deviation)):
             if not 1 / LARGEST <= value <= LARGEST:
@@ -55,11 +55,11 @@ class Assumptions:
         if not 0 < self.delta < 1:
             raise UserError(
                 f"--delta {self.delta:g} is out of range: it is the probability with which the bound may fail. Give a "
-                "number between 0 and 1, both left out, such as 0.05."
+                "number strictly between 0 and 1, such as 0.05."
             )
         if self.prior is not None and not 0 < self.prior < 1:
             raise UserError(
-                f"--prior {self.prior:g} is out of range: give a number between 0 and 1, both left out, such as 0.01."
+                f"--prior {self.prior:g} is out of range: give a number strictly between 0 and 1, such as 0.01."
             )
 
 
@@ -139,7 +139,7 @@ class PacBayesBound:
         }
 
     def summary(self) -> str:
-        """Say in one paragraph what the number means, what it is worth and what it rests on."""
+        """Explain in one paragraph what the number means and what it assumes."""
         lower, upper = self.assumptions.loss_range
         if self.vacuous:
             worth = (

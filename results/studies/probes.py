@@ -19,7 +19,7 @@ from augbench.bench.runs.output_folder import is_run_folder, run_folders
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.probe import PolicyDraws, accuracies
 from augbench.bench.training.probe_kinds import KINDS, ProbeKind
-from augbench.bench.training.trained import TrainedNetwork, finished_spec, load_network
+from augbench.bench.training.trained import finished_spec, load_network
 from augbench.bench.training.worker import load_dataset
 from augbench.results.figures import write_figure
 from augbench.results.model.csv_text import csv_text
@@ -140,7 +140,8 @@ def probe_runs(
             data = load_other(other, data_root)
             _check_fit(run, trained.data, other, data)
             test_dataset, test = _probed(other.label, data)
-        policy_draws = _policy_draws(trained, draws)
+        policy = trained.method.test_policy() if draws else None
+        policy_draws = None if policy is None else PolicyDraws(policy, draws, trained.spec.seed)
         for name, asked in values.items():
             side = trained.data.image_size
             found = accuracies(trained.network, test, KINDS[name], asked, policy_draws, after_each, side)
@@ -175,11 +176,6 @@ def _check_fit(run: FinishedRun, own: ImageData, other: Component, data: ImageDa
             f"The network in {run.folder.path} takes images of {wanted}; those of {other.label} have {found}. Choose "
             "another data set with --on, omit it, or give only runs that fit."
         )
-
-
-def _policy_draws(trained: TrainedNetwork, draws: int) -> PolicyDraws | None:
-    policy = trained.method.test_policy() if draws else None
-    return None if policy is None else PolicyDraws(policy, draws, trained.spec.seed)
 
 
 def _keys(run: FinishedRun) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def sample_points(for_each_arc: int, source: torch.Generator, planted_range: flo
 
 
 def harmless_range(points: Points) -> float:
-    """Widest range ±r of rotations, in rad, with which no ring mixes its classes: half the smallest gap of the two.
+    """Widest range ±r of rotations, in rad, that mixes no classes on a ring: half the smallest gap between the two.
 
     For rotations within ±r, copies of two points whose directions are d apart can meet if and only if d ≤ 2r.
     """
@@ -216,7 +216,7 @@ class FixedRotation(SharedSpaceMethod[Hyperparameters]):
 
 
 def train(way: Way, seed: int, steps: int = STEPS, planted_range: float = PLANTED_RANGE) -> ToyRun:
-    """Train once, on the CPU; the same arguments give the same numbers.
+    """Train once on the CPU, deterministically.
 
     Args:
         way: How to train.
@@ -230,7 +230,8 @@ def train(way: Way, seed: int, steps: int = STEPS, planted_range: float = PLANTE
     trajectory = _optimise(network, method, training, generator(seed, "augmentation"), steps)
     with torch.no_grad():
         accuracy = (network(test.places).argmax(-1) == test.labels).double().mean()
-    probability, range_degrees = _distribution(way, method)
+    decided = (steps, 1.0, 180.0) if way is Way.FIXED else (steps, 0.0, 0.0)
+    _, probability, range_degrees = _row(steps, method) or decided
     harmless = math.degrees(harmless_range(training))
     result = ToyResult(way, seed, float(accuracy), probability, range_degrees, harmless, trajectory)
     return ToyRun(result, network, method, training, test)
@@ -294,11 +295,3 @@ def _row(step: int, method: Method[Any]) -> tuple[int, float, float] | None:
     if not learned:
         return None
     return step, learned["probability/rotation"], math.degrees(learned["range/rotation"])
-
-
-def _distribution(way: Way, method: Method[Any]) -> tuple[float, float]:
-    """Return π and α in degrees."""
-    row = _row(0, method)
-    if row is not None:
-        return row[1], row[2]
-    return (1.0, 180.0) if way is Way.FIXED else (0.0, 0.0)

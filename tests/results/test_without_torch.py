@@ -24,7 +24,7 @@ def test_tables_and_archives_need_no_torch(imported_by: ImportedBy, out: Path) -
     source = ("--from", out)
     codes, modules = imported_by(
         ("tables", *source),
-        ("tables", *source, "--out", out / "tables"),
+        ("tables", *source, "--table", "accuracy", "--out", out / "tables"),
         ("archive", *source, "--out", out / "runs.tar.gz"),
         ("archive", *source, "--out", out / "runs.parquet"),
         ("tables", "--from", out / "runs.parquet"),

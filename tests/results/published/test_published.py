@@ -82,7 +82,7 @@ def test_files_of_ones_own_come_after_ours(tmp_path: Path) -> None:
     [
         (
             {"value": "97.0"},
-            r"mine\.csv, line 2: accuracy is a share between 0 and 1, not a percentage, and 97 is none",
+            r"mine\.csv, line 2: accuracy is a fraction between 0 and 1, not a percentage, but it is 97",
         ),
         ({"value": "high"}, r"line 2, column value"),
         ({"value": "nan"}, r"line 2, column value"),
@@ -117,7 +117,7 @@ def test_the_columns_of_the_setup_may_be_missing_and_no_others(tmp_path: Path) -
         load_published([path])
     path = write(tmp_path / "mine.csv", {})
     path.write_text(path.read_text(encoding="utf-8") + "us,Table 3\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"line 3, has more or fewer fields than there are columns"):
+    with pytest.raises(UserError, match=r"line 3, has more or fewer fields than columns"):
         load_published([path])
 
 

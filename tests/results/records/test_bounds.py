@@ -52,7 +52,8 @@ def test_a_folder_that_may_not_be_listed_is_left_out_by_name(
 ODD = st.sampled_from([None, "x", "", -1, 0, 0.5, 10**400, 1e308, -1e308, float("nan"), [], {}, [[]], {"a": 1}])
 
 
-@settings(max_examples=15)
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(data=st.data())
 def test_whatever_stands_in_a_file_is_sound_or_left_out_by_name(write_run_below: WriteRun, data: st.DataObject) -> None:
     """Each number of a frame is one that can be counted with, whatever somebody has put in place of a value."""

@@ -18,7 +18,7 @@ from augbench.results.records.parquet_runs import METADATA
 
 WriteRun = Callable[..., RunFolder]
 
-FLIPS = 40
+FLIPS = 25
 
 
 @pytest.fixture
