@@ -95,7 +95,7 @@ def tuning_notes(finished: pd.DataFrame) -> list[str]:
 
 
 def tuning_definitions(columns: Sequence[Column]) -> list[str]:
-    """Say what the columns of a tuning mean, where there are any."""
+    """Define the columns of a tuning, if there are any."""
     if TUNING_COLUMNS[0] not in columns:
         return []
     return [

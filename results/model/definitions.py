@@ -59,7 +59,7 @@ def accuracy_definition(finished: pd.DataFrame, draws: Sequence[int]) -> str:
 
 
 def calibration_definition(finished: pd.DataFrame, *, equal_mass: bool = False) -> str:
-    """Define NLL, Brier score and ECE, and the ECE of bins of equal mass where that is asked for."""
+    """Define NLL, Brier score and ECE, and the ECE of bins of equal mass if asked for."""
     bins = numbers(finished["calibration_bins"])
     mass = (
         f" ECE, equal mass: the same with {bins} bins that hold about equally many images; equal confidences share one."

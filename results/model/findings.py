@@ -1,4 +1,4 @@
-"""Say in plain words which symmetries each learner found."""
+"""Sentences about the symmetries that each learner found."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -98,7 +98,7 @@ class _Block:
         return "found" if probability >= FOUND else "in part"
 
     def describe(self) -> str:
-        """Noun, range and share of images, such as "rotation up to ±166° (97 %)"."""
+        """Noun, range and fraction of images, such as "rotation up to ±166° (97 %)"."""
         verdict = self.verdict()
         if verdict in ("hardly", "left out"):
             return self.wording.noun
@@ -123,7 +123,7 @@ def describe_range(block: str, ranges: Sequence[float]) -> str:
 
 
 def findings(runs: Runs) -> list[str]:
-    """Say what the learners found, from the learned numbers at the end of the finished runs, averaged over seeds.
+    """Describe what the learners found: the learned numbers at the end of the finished runs, averaged over seeds.
 
     A block counts as found with a mean probability of at least `FOUND` (always, for methods that learn ranges only),
     as left out with at most `LEFT_OUT`, and as hardly used below 5° of rotation, 5 % of scale, 0.05 of shear or shifts

@@ -47,22 +47,20 @@ class Runs:
             `method_version`; `settings` (of the method, those that differ from their defaults, as text); `dataset`,
             `dataset_label`, `dataset_version` and `checksum` of its source files; `split`, what is evaluated;
             `network`, `network_version`, `budget` and its `epochs` and `baseline_copies`, `protocol`,
-            `protocol_version`; `device`, and `on_gpu`, whether that is a GPU, None where it is not known; `host`;
-            `code`, `commit` and `dirty`,
-            whether files differed from it; `train_images`, `test_images`; `seconds_<phase>` (NaN for a run that went
-            on on another device) and `image_passes_<phase>` for each of `PHASES`; and the decisions of
+            `protocol_version`; `device`, and `on_gpu`, whether that is a GPU, None if unknown; `host`; `code`,
+            `commit` and `dirty`, whether files differed from it; `train_images`, `test_images`; `seconds_<phase>` (NaN
+            for a run that changed its device) and `image_passes_<phase>` for each of `PHASES`; and the decisions of
             the protocol that tables and figures quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation`
-            (radians), `maximum_log_scale`, `maximum_shear`. Where a law was planted: `law`, its name;
+            (radians), `maximum_log_scale`, `maximum_shear`. For planted data: `law`, the name of the distribution;
             `recovery_error` over all coordinates and `recovery_error_planted` over those that it changes;
-            `law_comparison` and `law_label`, what `comparison` and `label` would be if no law told the data sets
-            apart. Where hyperparameters were tuned: `tuning_trials`, `tuning_search`, `tuning_device` and
-            `tuning_seconds` of all trials together, the same for each seed (NaN for those of several devices).
-            Results are NaN or None for runs that are not done.
+            `law_comparison` and `law_label`, `comparison` and `label` as if no law told the data sets apart. For tuned
+            hyperparameters: `tuning_trials`, `tuning_search`, `tuning_device` and `tuning_seconds` of all trials
+            together, the same for each seed (NaN for several devices). Results of runs that are not done are NaN or
+            None.
         scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
-        learned: Finished runs × `quantity`: `value` at the end of training and at its `start`, NaN where that is not
-            known.
-        probe: Finished runs × `degrees`: `accuracy` in [0, 1] on test images turned by so much. Without the probes of
-            earlier versions that turned images which the data set had shrunk.
+        learned: Finished runs × `quantity`: `value` at the end of training and at its `start`, NaN if unknown.
+        probe: Finished runs × `degrees`: `accuracy` in [0, 1] on test images turned by that angle. Without probes of
+            earlier versions that turned shrunken images.
         recovery: Finished runs on planted data × `coordinate`: `distance` of the learned law from the planted one,
             and `planted`, whether the law changes the coordinate.
         problems: What was left out, and why.

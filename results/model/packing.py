@@ -80,7 +80,7 @@ def write_parquet(runs: Runs, path: Path) -> None:
     """Write all runs into one file, atomically; the same runs give the same bytes.
 
     Args:
-        runs: The runs, all of which go in, whatever their state.
+        runs: The runs, all of which are written, in any state.
         path: The file; its folder must exist.
 
     Raises:

@@ -19,7 +19,7 @@ class Column:
     Attributes:
         heading: Heading with the unit.
         metric: Machine-readable name, as in the CSV file.
-        draws: Number of test-time draws, None where that is no question.
+        draws: Number of test-time draws, None where it does not apply.
         unit: Unit of the raw number behind a cell.
         rank: Which columns the terminal shows first, which has room for few: 1 before 2, 0 never unless asked; where
             none has a rank, all are shown.
@@ -42,7 +42,7 @@ class Cell:
         sd: Standard deviation over seeds (n − 1 in the divisor), None for fewer than two.
         count: Number of seeds.
         best: Whether to set it in bold.
-        asked: Number of seeds that runs exist for, finished or not; 0 where that is no question.
+        asked: Number of seeds that runs exist for, finished or not; 0 where it does not apply.
         device: Where that is another one than the row's.
     """
 
@@ -108,7 +108,7 @@ class Table:
         columns: The columns after data set and method.
         rows: Rows, grouped by data set.
         label_heading: Heading of the rows' labels.
-        data: What the CSV file holds, where that is more than the cells.
+        data: What the CSV file holds if that is more than the cells.
         bold: What bold means in brief, for the terminal.
     """
 

@@ -32,11 +32,11 @@ class PublishedNumber(BaseModel):
         table: Where in the source it stands.
         dataset: Data set, by our registered name.
         network: Network, by our registered name.
-        method: Method, by our registered name where it is the same method, else by the name that it has in the source.
+        method: Method, by our registered name if it is the same method, else by its name in the source.
         variant: What sets it apart from other numbers of the same method in the source, or empty.
         draws: Number of test-time draws; 0 for none, empty where it does not apply.
         metric: One of `METRICS`, or a learned number such as "range/rotation".
-        value: In the units of our frames: shares in [0, 1], nats, hours, radians.
+        value: In the units of our frames: fractions in [0, 1], nats, hours, radians.
         sd: Standard deviation in the same unit, empty where the source has none.
         sd_over: What the standard deviation is over: "seeds", or "repeats" of the test-time draws of one network.
         n: Number of values behind mean and standard deviation; this and the next three are empty if not stated.
@@ -93,7 +93,7 @@ def load_published(paths: Sequence[Path] | None = None) -> pd.DataFrame:
 
     Returns:
         A row for each number, with the columns `COLUMNS`, described at `PublishedNumber`. `WHOLE_NUMBERS` are of type
-        Int64, `sd` is NaN where it is not known.
+        Int64, `sd` is NaN if unknown.
 
     Raises:
         UserError: If a file is missing, has other columns, or a line that makes no sense.

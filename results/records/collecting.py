@@ -96,10 +96,10 @@ def stored_runs_of(source: Path, *, skip_damaged: bool) -> Iterator[Stored | Pro
 
 
 def check_presence(source: Path) -> None:
-    """Make sure that a source is there.
+    """Check that a source exists and is readable.
 
     Raises:
-        UserError: If it is not, or may not be read.
+        UserError: If it is not.
     """
     try:
         source.stat()

@@ -20,7 +20,7 @@ RECORDS = pa.schema(
         *((f"{RECORD}{name}", pa.large_string()) for name in TEXTS),
     ]
 )
-"""Columns of the text files; null where there is no such file."""
+"""Columns of the text files; null without such a file."""
 OUTCOMES = pa.schema(
     [
         ("predictions_images", pa.int64()),
@@ -32,7 +32,7 @@ OUTCOMES = pa.schema(
         ("predictions_bin_accuracy", pa.list_(pa.list_(pa.float64()))),
     ]
 )
-"""Columns of `Outcomes`: an entry for each number of test-time draws; null where nothing is predicted."""
+"""Columns of `Outcomes`: an entry for each number of test-time draws; null without predictions."""
 
 
 def record_columns(records: Sequence[Record]) -> pa.Table:

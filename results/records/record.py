@@ -214,7 +214,7 @@ def _wrong(stored: Stored, name: str, error: ValidationError) -> DamagedError:
 
 
 def _in_words(problem: ErrorDetails, name: str) -> str:
-    """Say which field is wrong, what stands there and what may; entries and lines are counted from 1."""
+    """Name the wrong field, its value and the valid ones; entries and lines count from 1."""
     parts = [str(part + 1) if isinstance(part, int) else part for part in problem["loc"]]
     line = [f"line {parts.pop(0)}"] if parts and name.endswith(".jsonl") else []
     where = ", ".join([*line, *[".".join(parts)] * bool(parts)]) or "all"

@@ -124,7 +124,7 @@ def tidy(
         columns: What the values of a row are called.
 
     Returns:
-        `KEYS` and the columns, also where there are no rows.
+        `KEYS` and the columns, even without rows.
     """
     rows = [list(of(record)) for record in records]
     counts = [len(of_record) for of_record in rows]

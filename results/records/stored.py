@@ -26,7 +26,7 @@ TEXTS = {
 
 @dataclass(frozen=True)
 class Stored:
-    """The text files of one run; each is empty where there is none.
+    """The text files of one run; each is empty if it does not exist.
 
     Attributes:
         name: Name of the run's folder.

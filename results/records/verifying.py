@@ -71,7 +71,7 @@ def verify(source: Path) -> Iterator[Verdict]:
 
 
 def _again(source: Path) -> str:
-    """Say how a run is made again."""
+    """How to make a run again."""
     if source.is_file():
         return "Copy the file again, or make it again from the run folders."
     return f"Move its folder away; `{to_paste('run', 'SUITE', '--out', source)}` then makes the run again."
@@ -138,7 +138,7 @@ def _of_files(record: Record, folder: RunFolder, source: Path) -> Verdict:
 
 
 def _problem_of(weights: Path) -> str:
-    """Say what is wrong with a file of weights; nothing if there is none."""
+    """Describe the damage of a file of weights; empty if it is sound or does not exist."""
     if not weights.exists():
         return ""
     try:

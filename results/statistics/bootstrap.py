@@ -19,7 +19,7 @@ class Interval:
 
     Attributes:
         estimate: The mean over seeds and images.
-        low: Lower end; None for a single seed, of which nobody can say how far another one would be off.
+        low: Lower end; None for a single seed, which shows nothing of the spread.
         high: Upper end, or None.
         confidence: Level of the interval, in (0, 1).
         seeds: Number of seeds.
@@ -36,7 +36,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Weights:
-    """How often each image and each seed is drawn in each resample; share one between all pairs on a data set.
+    """How often each image and each seed is drawn in each resample; use one object for all pairs on a data set.
 
     Seeds and images are drawn independently of one another, each with replacement and as many as there are.
 

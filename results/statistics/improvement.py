@@ -22,8 +22,7 @@ class Improvement:
 
     Attributes:
         probability: Averaged over data sets, in [0, 1]; ½ says that neither is better.
-        low: Lower end of its interval; None where there is a single run somewhere, of which nobody can say how far
-            another one would be off.
+        low: Lower end of its interval; None if some method has a single run, which shows nothing of the spread.
         high: Upper end, or None.
         confidence: Level of the interval, in (0, 1).
         datasets: Number of data sets.
@@ -81,7 +80,7 @@ def probability_of_improvement(
 
 
 def _share_interval(fraction: float, trials: int, confidence: float) -> tuple[float, float]:
-    """Interval of Clopper and Pearson for a share of independent trials, which need be no whole number of them."""
+    """Interval of Clopper and Pearson for a fraction of independent trials, not necessarily a whole number of them."""
     won, tail = fraction * trials, (1 - confidence) / 2
     low = betaincinv(won, trials - won + 1, tail) if fraction > 0 else 0.0
     high = betaincinv(won + 1, trials - won, 1 - tail) if fraction < 1 else 1.0

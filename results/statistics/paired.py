@@ -35,7 +35,7 @@ class PairTest:
 
     Attributes:
         difference: Mean of the first method's values minus the second one's, over common seeds; NaN without any.
-        p_value: As `paired_p_values` has it; None where nothing can be tested.
+        p_value: From `paired_p_values`; None if it cannot be tested.
         p_adjusted: The same, corrected by `holm` for all pairs of the family.
     """
 
@@ -50,7 +50,7 @@ class Best:
 
     Attributes:
         best: Label with the best mean, the first of those that tie; None where no method has every seed.
-        together: Labels that no other one is shown to beat, in the order of the values; none where nothing is tested.
+        together: Labels that no other one is shown to beat, in the order of the values; empty if nothing is tested.
         p_values: Of each pair of ranked labels, corrected for all pairs; None where a pair cannot be tested.
         left_out: Labels that are not in the ranking, since they lack a seed or a number.
     """

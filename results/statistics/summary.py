@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True)
 class Summary:
-    """What is said of some values.
+    """Summary of some values.
 
     Attributes:
         mean: Their mean; NaN if one of them is NaN.

@@ -44,12 +44,6 @@ def test_one_row_for_each_run_and_tidy_frames(tmp_path: Path, write_run: WriteRu
     assert set(runs.scores["method"]) == {"scale"}
 
 
-def test_the_runs_folder_itself_can_be_given(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run()
-    (tmp_path / "runs" / "notes.txt").write_text("not a run", encoding="utf-8")
-    assert len(load_runs(tmp_path / "runs").runs) == 1
-
-
 @pytest.mark.parametrize("file", ["spec.json", "result.json", "metrics.jsonl", "predictions.npz"])
 def test_a_truncated_file_is_damage(tmp_path: Path, write_run: WriteRun, file: str) -> None:
     write_run()
@@ -96,8 +90,9 @@ def test_a_folder_that_was_a_run_is_damage_and_another_one_foreign(tmp_path: Pat
         load_runs(tmp_path)
 
 
-def test_the_folder_of_one_run_is_no_output_folder(tmp_path: Path, write_run: WriteRun) -> None:
+def test_the_folder_of_all_runs_can_be_given_and_that_of_one_cannot(tmp_path: Path, write_run: WriteRun) -> None:
     folder = write_run()
+    assert len(load_runs(tmp_path / "runs").runs) == 1
     with pytest.raises(UserError, match=f"folder of a single run. Give the output folder: {tmp_path}"):
         load_runs(folder.path)
 

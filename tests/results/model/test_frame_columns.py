@@ -63,30 +63,18 @@ def test_bins_pool_the_repeats(tmp_path: Path, write_run: WriteRun) -> None:
     assert bins.loc[bins["count"] == 0, ["confidence", "accuracy"]].isna().all(axis=None)
 
 
-def test_how_many_seeds_were_asked_for(tmp_path: Path, write_run: WriteRun) -> None:
-    for seed in (0, 1):
-        write_run("none", seed=seed)
-    write_run("scale", seed=2, state=RunState.PLANNED)
-    write_run("scale", seed=7, dataset="rotmnist5k", state=RunState.FAILED)
-    runs = load_runs(tmp_path).runs
-    assert runs.groupby("dataset")["asked"].unique().map(list).to_dict() == {"mnist5k": [3], "rotmnist5k": [1]}
-
-
-def test_versions_split_and_source(tmp_path: Path, write_run: WriteRun) -> None:
+def test_versions_source_and_how_many_seeds_were_asked_for(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none", version=3, dataset_version=2)
     row = load_runs(tmp_path).runs.iloc[0]
     versions = [row[f"{name}_version"] for name in ("method", "dataset", "network", "protocol")]
     assert versions == [3, 2, 1, 1]
     assert (row["split"], row["checksum"], row["source"]) == ("test", "sha256:0123456789abcdef", str(tmp_path))
-    assert (row["commit"], row["dirty"]) == ("0123456789abcdef", False)
-
-
-def test_why_a_run_has_no_result(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("none")
-    write_run("scale", state=RunState.FAILED, status={"cause": "out of memory", "reason": "CUDA out of memory."})
-    write_run("scale", seed=1, state=RunState.TIMED_OUT)
-    rows = load_runs(tmp_path).runs[["cause", "reason"]].to_numpy().tolist()
-    assert rows == [["", ""], ["out of memory", "CUDA out of memory."], ["timed out", ""]]
+    assert (row["commit"], row["dirty"], row["asked"]) == ("0123456789abcdef", False, 1)
+    write_run("none", version=3, dataset_version=2, seed=1)
+    write_run("scale", dataset_version=2, seed=2, state=RunState.PLANNED)
+    write_run("scale", seed=7, dataset="rotmnist5k", state=RunState.FAILED)
+    runs = load_runs(tmp_path).runs
+    assert runs.groupby("dataset")["asked"].unique().map(list).to_dict() == {"mnist5k": [3], "rotmnist5k": [1]}
 
 
 @pytest.mark.parametrize(
@@ -101,11 +89,7 @@ def test_why_a_run_has_no_result(tmp_path: Path, write_run: WriteRun) -> None:
     ],
 )
 def test_whether_the_device_is_a_gpu(
-    tmp_path: Path,
-    write_run: WriteRun,
-    device: str,
-    attempts: list[tuple[str, str | None]],
-    expected: bool | None,
+    tmp_path: Path, write_run: WriteRun, device: str, attempts: list[tuple[str, str | None]], expected: bool | None
 ) -> None:
     folder = write_run("none", device=device)
     content = [{"device": name, "device_uuid": uuid} for name, uuid in attempts]

@@ -69,10 +69,11 @@ def test_names_are_ours() -> None:
 
 
 def test_files_of_ones_own_come_after_ours(tmp_path: Path) -> None:
-    mine = load_published([write(tmp_path / "mine.csv", {}, {"sd": "", "sd_over": "", "n": "", "draws": ""})])
-    ours = load_published()
+    lines = ({}, {"sd": "", "sd_over": "", "n": "", "draws": ""}, {"metric": "range/rotation", "value": "3.1"})
+    mine, ours = load_published([write(tmp_path / "mine.csv", *lines)]), load_published()
     pd.testing.assert_frame_equal(mine.iloc[: len(ours)], ours)
-    first, second = mine.iloc[-2], mine.iloc[-1]
+    first, second, learned = (mine.iloc[index] for index in (-3, -2, -1))
+    assert (learned["metric"], learned["value"]) == ("range/rotation", 3.1)
     assert (first["value"], first["sd"], first["n"], first["draws"]) == (0.97, 0.001, 10, 0)
     assert pd.isna(second["sd"]) and pd.isna(second["n"]) and pd.isna(second["draws"])
 
@@ -100,11 +101,6 @@ def test_files_of_ones_own_come_after_ours(tmp_path: Path) -> None:
 def test_a_line_that_makes_no_sense_is_named(tmp_path: Path, line: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         load_published([write(tmp_path / "mine.csv", line)])
-
-
-def test_a_learned_number_is_a_metric(tmp_path: Path) -> None:
-    path = write(tmp_path / "mine.csv", {"metric": "range/rotation", "value": "3.1"})
-    assert load_published([path])["metric"].iloc[-1] == "range/rotation"
 
 
 def test_the_columns_of_the_setup_may_be_missing_and_no_others(tmp_path: Path) -> None:

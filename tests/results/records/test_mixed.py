@@ -18,11 +18,14 @@ WriteRun = Callable[..., RunFolder]
 def test_runs_without_a_result_are_counted_by_state_and_cause(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none")
     assert (load_runs(tmp_path).warnings(), load_runs(tmp_path).problems) == ([], ())
-    write_run("scale", state=RunState.FAILED, status={"cause": "not finite"})
+    write_run("scale", state=RunState.FAILED, status={"cause": "not finite", "reason": "The loss is NaN."})
     write_run("scale", seed=1, state=RunState.FAILED)
     write_run("scale", seed=2, state=RunState.TIMED_OUT)
     write_run("scale", seed=3, state=RunState.PLANNED)
-    assert load_runs(tmp_path).warnings() == [
+    runs = load_runs(tmp_path)
+    causes = [["", ""], ["not finite", "The loss is NaN."], ["exception", ""], ["timed out", ""], ["", ""]]
+    assert runs.runs[["cause", "reason"]].to_numpy().tolist() == causes
+    assert runs.warnings() == [
         "4 of 5 runs have no result and are in no average: 2 failed, 1 planned, 1 timed out.",
         "Why runs failed: 1 exception, 1 not finite.",
     ]

@@ -1,7 +1,8 @@
 """`augbench verify`: what is good, what can be repaired, what is lost."""
 
 import json
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ def real_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(finished: Callable[..., RunFolder]) -> Iterator[RunFolder]:
+def run(finished: Callable[..., RunFolder]) -> RunFolder:
     """Execute a run."""
-    yield finished("none")
+    return finished("none")
 
 
 def flip(path: Path, place: float) -> None:
@@ -40,35 +41,40 @@ def verdict(augbench: CommandLine, *sources: Path) -> tuple[int, Any]:
     return code, json.loads(text)
 
 
-def test_sound_runs_are_good_wherever_they_are(run: RunFolder, augbench: CommandLine, tmp_path: Path) -> None:
-    out = run.path.parent.parent
-    for name in ("a.tar.gz", "a.parquet"):
-        pack([out], tmp_path / name)
-    code, found = verdict(augbench, out, tmp_path / "a.tar.gz", tmp_path / "a.parquet")
-    assert (code, found["counts"]) == (0, {"good": 3})
-
-
-@pytest.mark.parametrize(
-    ("damage", "soundness", "words"),
-    [
-        (lambda run: flip(run.model, 0.5), "repairable", "model.pt"),
-        (lambda run: run.examples.write_bytes(b"x"), "repairable", "examples.npz"),
-        (lambda run: (run.path / "environment.json").write_text("garbage"), "repairable", "environment.json"),
-        (lambda run: flip(run.predictions, 0.3), "lost", "predictions.npz"),
-        (lambda run: run.metrics.write_text("{}"), "lost", "metrics.jsonl"),
-        (lambda run: (run.path / "result.json").write_text("{}"), "lost", "result"),
-        (lambda run: (run.path / "spec.json").write_text("{}"), "lost", "spec"),
-    ],
-)
-def test_damage_is_repairable_or_lost(
-    damage: Callable[[RunFolder], object], soundness: str, words: str, run: RunFolder, augbench: CommandLine
+def test_sound_runs_are_good_wherever_they_are_and_files_that_are_cut_short_lost(
+    run: RunFolder, augbench: CommandLine, tmp_path: Path
 ) -> None:
-    damage(run)
-    code, found = verdict(augbench, run.path.parent.parent)
-    assert (code, found["counts"]) == (1, {soundness: 1})
-    (one,) = found["runs"]
-    assert words in one["problem"] and one["way_on"]
-    code, text, _ = augbench("verify", run.path.parent.parent)
+    out, files = run.path.parent.parent, [tmp_path / name for name in ("a.tar.gz", "a.parquet")]
+    for file in files:
+        pack([out], file)
+    code, found = verdict(augbench, out, *files)
+    assert (code, found["counts"]) == (0, {"good": 3})
+    for file in files:
+        file.write_bytes(file.read_bytes()[:-30])
+        code, found = verdict(augbench, file)
+        assert (code, found["counts"]) == (1, {"lost": 1})
+
+
+DAMAGE: tuple[tuple[str, Callable[[RunFolder], object], str], ...] = (
+    ("repairable", lambda run: flip(run.model, 0.5), "model.pt"),
+    ("repairable", lambda run: run.examples.write_bytes(b"x"), "examples.npz"),
+    ("repairable", lambda run: (run.path / "environment.json").write_text("garbage"), "environment.json"),
+    ("lost", lambda run: flip(run.predictions, 0.3), "predictions.npz"),
+    ("lost", lambda run: run.metrics.write_text("{}"), "metrics.jsonl"),
+    ("lost", lambda run: (run.path / "result.json").write_text("{}"), "result"),
+    ("lost", lambda run: (run.path / "spec.json").write_text("{}"), "spec"),
+)
+
+
+def test_damage_is_repairable_or_lost(run: RunFolder, augbench: CommandLine, tmp_path: Path) -> None:
+    for number, (soundness, damage, words) in enumerate(DAMAGE):
+        out = tmp_path / str(number)
+        damage(RunFolder(shutil.copytree(run.path, out / "runs" / run.path.name)))
+        code, found = verdict(augbench, out)
+        assert (code, found["counts"]) == (1, {soundness: 1}), words
+        (one,) = found["runs"]
+        assert words in one["problem"] and one["way_on"]
+    code, text, _ = augbench("verify", out)
     assert code == 1 and f"1 run: 1 {soundness}." in text
 
 
@@ -83,14 +89,6 @@ def test_a_damaged_checkpoint_is_lost(
     flip(folder.checkpoint, 0.3)
     code, found = verdict(augbench, out)
     assert (code, found["counts"]) == (1, {"lost": 1})
-
-
-def test_a_file_that_is_cut_short_is_lost_as_a_whole(run: RunFolder, augbench: CommandLine, tmp_path: Path) -> None:
-    for name in ("a.tar.gz", "a.parquet"):
-        pack([run.path.parent.parent], tmp_path / name)
-        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-30])
-        code, found = verdict(augbench, tmp_path / name)
-        assert (code, found["counts"]) == (1, {"lost": 1})
 
 
 def test_what_holds_no_runs_is_a_mistake(augbench: CommandLine, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The curves of a probe are the numbers of its frame, and the summary is what they say."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -108,18 +109,12 @@ def test_few_values_have_markers() -> None:
     assert line(one_curve("scale", many), "none").get_marker() == "None"
 
 
-def test_draws_are_said_and_who_has_none() -> None:
-    assert "test-time draw" not in texts(probe_figure(frame("rotation", CURVES), KINDS["rotation"]))
-    said = texts(probe_figure(frame("rotation", CURVES, draws=4), KINDS["rotation"]))
-    assert "Probabilities averaged over 4 test-time draws. No draws for lack of a policy: “none”." in said.replace(
-        "\n", " "
-    )
-
-
-def test_whose_test_images_they_are_is_said_where_they_are_others() -> None:
+def test_notes_on_draws_and_on_test_images_of_others() -> None:
     own = frame("rotation", CURVES)
-    assert "Test images" not in texts(probe_figure(own, KINDS["rotation"]))
-    said = texts(probe_figure(own.assign(test_dataset="letters"), KINDS["rotation"]))
+    assert not re.search("test-time draw|Test images", texts(probe_figure(own, KINDS["rotation"])))
+    other = frame("rotation", CURVES, draws=4).assign(test_dataset="letters")
+    said = texts(probe_figure(other, KINDS["rotation"])).replace("\n", " ")
+    assert "Probabilities averaged over 4 test-time draws. No draws for lack of a policy: “none”." in said
     assert "Test images of letters." in said
 
 

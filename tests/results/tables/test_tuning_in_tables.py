@@ -42,7 +42,7 @@ def test_the_tuning_counts_once_for_all_seeds(write_run: WriteRun, tmp_path: Pat
     assert cell(table, "none", "Total (h)") == Cell("1", 1.0, None, 2, asked=2)
     text = to_markdown(table)
     assert "tuned on the validation split: scale on mnist5k (size=14) with 20 trials (random)." in text
-    assert "Tuning (h): hours that all trials of the tuning took together, once for all seeds." in text
+    assert "Tuning (h): hours of all trials of the tuning together, counted once for all seeds." in text
     assert "equally hard" not in text
     assert ",tuning_hours,,hours,2.0,,2" in to_csv(table)
 
