@@ -37,7 +37,7 @@ def toy_summary(results: Sequence[ToyResult]) -> list[tuple[str, str, str, str]]
     rows = []
     for way in Way:
         of_way = frame[frame["way"] == way]
-        accuracy = mean_cell(of_way["test_accuracy"], 100, 1).text
+        accuracy = mean_cell(100 * of_way["test_accuracy"], 1, 1).text
         learned = (NOTHING, NOTHING)
         if way is not Way.RM:
             learned = (mean_cell(of_way["probability"], 1, 2).text, mean_cell(of_way["range_degrees"], 1, 1).text)

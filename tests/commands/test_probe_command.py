@@ -128,7 +128,7 @@ def test_images_of_another_data_set(out: Path, tmp_path: Path, augbench: Command
     assert [row["accuracy"] for row in own] == [row["accuracy"] for row in found], "both have the same upright digits"
     assert {row["test_dataset"] for row in own} == {"mnist5k (size=14)"}
     said = one_paragraph(augbench("probe", run, "--out", to, *options, "planted"))
-    assert "for images of 1 × 14 × 14 values and 10 classes; those of planted have 1 × 28 × 28 values" in said
+    assert "takes images of 1 × 14 × 14 values and 10 classes; those of planted have 1 × 28 × 28 values" in said
 
 
 def test_a_run_that_is_given_twice_counts_once(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
