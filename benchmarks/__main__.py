@@ -15,8 +15,8 @@ import torch
 from rich.console import Console
 
 from augbench.bench.common.files import write_json
-from augbench.bench.training.allocator import keep_freed_memory
-from augbench.bench.training.environment import choose_device
+from augbench.bench.training.process_memory import keep_freed_memory
+from augbench.bench.training.provenance import choose_device
 from benchmarks import machine
 from benchmarks.rows import Row, Settings
 from benchmarks.sections import SECTIONS, section

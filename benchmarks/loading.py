@@ -26,7 +26,7 @@ from augbench.bench.common.files import write_json
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.catalogues import dataset_and_options
 from augbench.bench.experiment.protocol import Budget
-from augbench.bench.training.environment import code_state, describe_device
+from augbench.bench.training.provenance import code_state, describe_device
 from benchmarks.machine import kernel_bytes
 from benchmarks.made_up import new_run
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from augbench.bench.training.environment import code_state, describe_device, package_version, usable_cores
+from augbench.bench.training.provenance import code_state, describe_device, package_version, usable_cores
 
 PACKAGES = ("torch", "torchvision", "kornia", "triton", "numpy", "pillow")
 

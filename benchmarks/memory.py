@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from augbench.bench.experiment.protocol import Budget
-from augbench.bench.training.allocator import keep_freed_memory
+from augbench.bench.training.process_memory import keep_freed_memory
 from benchmarks.machine import kernel_bytes
 from benchmarks.made_up import made_up_data, new_run
 from benchmarks.rows import Row, Settings

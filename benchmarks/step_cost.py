@@ -27,8 +27,8 @@ from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget
 from augbench.bench.experiment.spec import dataset_component
-from augbench.bench.training.allocator import keep_freed_memory
-from augbench.bench.training.environment import choose_device, code_state, describe_device
+from augbench.bench.training.process_memory import keep_freed_memory
+from augbench.bench.training.provenance import choose_device, code_state, describe_device
 from augbench.bench.training.trainer import Trainer
 from augbench.bench.training.worker import load_dataset
 from benchmarks.made_up import new_run

@@ -13,7 +13,7 @@ from augbench.methods.augerino import Augerino, AugerinoHyperparameters
 class AugerinoWithFlips(Augerino):
     """Learns Augerino's widths on images that were cropped and mirrored at random beforehand.
 
-    A draw is g = a∘f∘c: the crop c acts first, then the flip f, both as blocks of the shared space that are always in
+    A draw is g = a∘f∘c: the crop c acts first, then the flip f, both as blocks of the affine space that are always in
     the composition, and Augerino's transform a last. Flip and Augerino's transform share one resampling.
     """
 
@@ -23,7 +23,7 @@ class AugerinoWithFlips(Augerino):
         *Augerino.deviations,
         "SCALE's tables have this row, but its text does not describe it; a sentence commented out in its source "
         "says that crops and flips were added by hand. Order and strength are not stated: here the crop comes first, "
-        "then the flip, as in the shared space, and Augerino's transform last.",
+        "then the flip, as in the affine space, and Augerino's transform last.",
         "Test-time augmentation draws the crop and the flip as well, as in training; the paper's rows do not tell.",
     )
 

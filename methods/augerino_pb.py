@@ -39,7 +39,7 @@ class AugerinoPacBayes(LearnedWidths[AugerinoPacBayesHyperparameters]):
         *WIDTHS_DEVIATIONS,
         "The paper says no more than Augerino's parametrisation with the PAC-Bayes regulariser, without flips. Widths "
         "start and step as Augerino's do, by Adam, and are then projected as in SCALE's algorithm.",
-        "The paper states no maxima: they are those of the shared space, and for the translations the largest shift of "
+        "The paper states no maxima: they are those of the affine space, and for the translations the largest shift of "
         "its crop.",
     )
     hyperparameters_type = AugerinoPacBayesHyperparameters

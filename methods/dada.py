@@ -1,4 +1,4 @@
-"""DADA: differentiable automatic data augmentation, in the shared space."""
+"""DADA: differentiable automatic data augmentation, in the affine space."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -33,7 +33,7 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
     title = "pairs of blocks, found in a search by differentiation"
     paper = "Li et al., DADA: Differentiable Automatic Data Augmentation (ECCV 2020)"
     deviations = (
-        "The blocks are those of the shared space, as in SCALE's comparison, for which no code exists. A magnitude m "
+        "The blocks are those of the affine space, as in SCALE's comparison, for which no code exists. A magnitude m "
         "in [0, 1] means ±m·A: in DADA's own range from −A to A, m = ½ was the identity.",
         "The network of the search is the run's own, unless `search_network` names another; DADA takes `wrn-40-2`.",
         "The held-out images of the search are at most the data set's fixed validation split, a fifth of the training "

@@ -129,14 +129,7 @@ class ControlVariate(nn.Module):
 
 
 def draw_sample(logits: Tensor, probabilities: Tensor, count: int, generator: torch.Generator) -> RelaxedSample:
-    """Draw sub-policies and outcomes for N images.
-
-    Args:
-        logits: (K,).
-        probabilities: Strictly between 0 and 1; (K, 2).
-        count: Number of images N.
-        generator: Source of randomness on the device of the parameters.
-    """
+    """Draw sub-policies and outcomes for `count` images, from logits (K,) and probabilities in (0, 1), (K, 2)."""
     noise = torch.rand(count, len(logits), 3, device=logits.device, dtype=logits.dtype, generator=generator).clamp(
         SMALLEST, 1 - SMALLEST
     )
@@ -154,7 +147,7 @@ def draw_sample(logits: Tensor, probabilities: Tensor, count: int, generator: to
 
 
 def relax(sample: RelaxedSample, rewards: Tensor, control: nn.Module, temperature: float) -> GradientEstimates:
-    """GradientEstimates the gradient of each image's expected reward.
+    """Estimate the gradient of each image's expected reward.
 
     Args:
         sample: Choices and outcomes of N images.

@@ -1,4 +1,4 @@
-"""DADA's sub-policies in the shared space: every pair of blocks, each block with a probability and a magnitude."""
+"""DADA's sub-policies in the affine space: every pair of blocks, each block with a probability and a magnitude."""
 
 from dataclasses import dataclass
 

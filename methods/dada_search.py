@@ -145,13 +145,7 @@ def unroll(
 
 
 class PolicySearch:
-    """The policy in the course of a search.
-
-    Args:
-        policies: What is learned, in place, from where it stands.
-        hyperparameters: Those of the search.
-        generator: Source of randomness.
-    """
+    """The policy in the course of a search, learned in place from where it stands."""
 
     def __init__(
         self, policies: BlockPairs, hyperparameters: SearchHyperparameters, generator: torch.Generator
@@ -194,11 +188,6 @@ class PolicySearch:
 def search_policy(policies: BlockPairs, problem: SearchProblem, hyperparameters: SearchHyperparameters) -> None:
     """Learn a policy, in place, from its start.
 
-    Args:
-        policies: What is learned.
-        problem: Images, networks and randomness.
-        hyperparameters: Those of the search.
-
     Raises:
         DivergedError: If a learned number is not finite in the end.
         UserError: If there are too few images.
@@ -229,7 +218,7 @@ def _run(policies: BlockPairs, problem: SearchProblem, hyperparameters: SearchHy
 
 
 def weight_step(hyperparameters: SearchHyperparameters, progress: float) -> WeightStep:
-    """Return the network's step at a share of the search, in [0, 1): its rate falls along a cosine."""
+    """Return the network's step at a fraction of the search, in [0, 1): its rate falls along a cosine."""
     first, last = hyperparameters.search_learning_rate, hyperparameters.search_final_rate
     rate = last + (first - last) * (1 + math.cos(math.pi * progress)) / 2
     return WeightStep(

@@ -66,14 +66,9 @@ class DensityMatchingHyperparameters(Hyperparameters):
 
 @dataclass(frozen=True)
 class DensityMatching:
-    """A search.
+    """A search with operations of `space`, at levels that mean what `mapping` says.
 
-    Attributes:
-        hyperparameters: Its numbers.
-        problem: Images, networks and randomness.
-        space: Where the operations act.
-        mapping: What a level means.
-        epochs: Epochs of each network where the hyperparameters name none.
+    `epochs` are those of each network unless the hyperparameters name others.
     """
 
     hyperparameters: DensityMatchingHyperparameters
@@ -134,11 +129,11 @@ class DensityMatching:
 
 
 def split_folds(problem: SearchProblem, settings: DensityMatchingHyperparameters) -> list[tuple[Split, Split]]:
-    """Choose a class-balanced part of the training images and split it, several times over, alike for every seed.
+    """Split a class-balanced part of the training images, several times over, alike for every seed.
 
     Returns:
         For each fold the images to train on and those held out, class shares kept. As in the authors' code, the folds
-        are independent splits and no partition.
+        are independent splits, not a partition.
 
     Raises:
         UserError: If one of the two would be empty.
@@ -162,15 +157,7 @@ def propose(count: int, generator: torch.Generator) -> SubPolicies:
 
 
 def right_at_least_once(predictions: Tensor, labels: Tensor) -> Tensor:
-    """Say which images are right in one draw or more.
-
-    Args:
-        predictions: Predicted class for each draw and image; (D, N).
-        labels: (N,).
-
-    Returns:
-        (N,) bool.
-    """
+    """Say which images are right in at least one draw: predicted classes (D, N) and labels (N,) to (N,) bool."""
     return (predictions == labels).any(0)
 
 

@@ -76,7 +76,7 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
 
     @cached_property
     def image_space(self) -> ImageSpace:
-        """The wide space, resampled bilinearly, which gives gradients in the search."""
+        """The image-operation space, resampled bilinearly, which gives gradients in the search."""
         return ImageSpace(self.context.space.image_size, "bilinear")
 
     def search(self, problem: SearchProblem) -> None:

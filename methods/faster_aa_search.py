@@ -103,15 +103,7 @@ def start_policy(sub_policies: int, generator: torch.Generator) -> MixturePolicy
 
 @dataclass(frozen=True)
 class AdversarialSearch:
-    """A search.
-
-    Attributes:
-        hyperparameters: Its numbers.
-        problem: Images, networks and randomness.
-        space: Where the operations act.
-        mapping: What a level means.
-        context: Classes and device.
-    """
+    """A search with operations of `space`, at levels that mean what `mapping` says."""
 
     hyperparameters: AdversarialSearchHyperparameters
     problem: SearchProblem
@@ -177,10 +169,8 @@ class AdversarialSearch:
 def halves(batch: Split) -> tuple[Split, Split]:
     """Split a batch into two of the same size that share no image, without the last image where that is odd."""
     half = len(batch) // 2
-    return (
-        Split(batch.images[:half], batch.labels[:half]),
-        Split(batch.images[half : 2 * half], batch.labels[half : 2 * half]),
-    )
+    first, second = (Split(batch.images[part], batch.labels[part]) for part in (slice(half), slice(half, 2 * half)))
+    return first, second
 
 
 def step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
@@ -191,12 +181,7 @@ def step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 
 
 class Critic(nn.Module):
-    """A trunk with two heads: a classifier and a critic.
-
-    Args:
-        trunk: From images (N, C, H, W) in [0, 1] to features (N, 64).
-        classes: Number of classes.
-    """
+    """A trunk, from images (N, C, H, W) in [0, 1] to features (N, 64), with two heads: a classifier and a critic."""
 
     def __init__(self, trunk: nn.Module, classes: int) -> None:
         super().__init__()
@@ -215,14 +200,8 @@ def gradient_penalty(
 ) -> Tensor:
     """Mean of (‖∇D(x)‖ − 1)² over images x between real and augmented ones (Gulrajani et al., NeurIPS 2017).
 
-    Args:
-        score: The critic D, from images to a number for each; (N, C, H, W) to (N,).
-        real: (N, C, H, W), in [0, 1].
-        augmented: The same shape.
-        generator: Source of randomness on the images' device.
-
-    Returns:
-        A scalar with gradients for the critic. The norm is that of the gradient in the whole image.
+    The norm is that of the gradient of the critic D, `score`, in a whole image. Images are (N, C, H, W), in [0, 1]; the
+    result is a scalar with gradients for the critic.
     """
     place = torch.rand(len(real), 1, 1, 1, device=real.device, dtype=real.dtype, generator=generator)
     between = torch.lerp(augmented, real, place).detach().requires_grad_()
@@ -234,13 +213,7 @@ def gradient_penalty(
 def relaxed_coins(probabilities: Tensor, temperature: float, generator: torch.Generator) -> Tensor:
     """Draw from the relaxed Bernoulli law: in (0, 1), the closer to a coin the lower the temperature.
 
-    Args:
-        probabilities: Of heads, in (0, 1); any shape.
-        temperature: Above 0.
-        generator: Source of randomness on their device.
-
-    Returns:
-        The same shape; differentiable in the probabilities.
+    Probabilities are in (0, 1) and of any shape, which is that of the result; it is differentiable in them.
     """
     uniform = torch.rand(probabilities.shape, device=probabilities.device, generator=generator)
     noise = uniform.clamp(1e-6, 1 - 1e-6).logit()
@@ -250,20 +223,10 @@ def relaxed_coins(probabilities: Tensor, temperature: float, generator: torch.Ge
 def operation_outputs(
     images: Tensor, levels: Tensor, space: ImageSpace, mapping: LevelMapping, generator: torch.Generator
 ) -> Tensor:
-    """Apply all O operations to every image.
+    """Apply all O operations to every image: (N, C, H, W) and levels (N, O), both in [0, 1], to (N, O, C, H, W).
 
     Where an operation has no gradient, a straight-through one takes its place: 1 from every pixel to the level, and
     that of the identity to the images.
-
-    Args:
-        images: (N, C, H, W), in [0, 1].
-        levels: Of each image and operation, in [0, 1]; (N, O).
-        space: Where the operations act.
-        mapping: What a level means.
-        generator: Source of randomness on the images' device.
-
-    Returns:
-        (N, O, C, H, W), in [0, 1].
     """
     operations = _searched(images.device).expand_as(levels)
     magnitudes = mapping.magnitudes(operations, levels, generator)
@@ -290,13 +253,9 @@ def _listed(names: tuple[str, ...], device: torch.device) -> Tensor:
 
 
 def mixture(images: Tensor, outputs: Tensor, fractions: Tensor, coins: Tensor) -> Tensor:
-    """Mix what the operations of a stage return: Σ share·(coin·output + (1 − coin)·image).
+    """Mix what the operations of a stage return: Σ fraction·(coin·output + (1 − coin)·image).
 
-    Args:
-        images: (N, C, H, W).
-        outputs: (N, O, C, H, W).
-        fractions: Positive, with the sum 1 for each image; (N, O).
-        coins: In [0, 1]; (N, O).
+    Outputs are (N, O, C, H, W); fractions, with the sum 1 for each image, and coins in [0, 1] are (N, O).
     """
     applied = fractions * coins
     kept = 1 - applied.sum(1)

@@ -13,7 +13,7 @@ class FixedAugmentation(SharedSpaceMethod[Hyperparameters]):
     """Crops every image at random after zero padding and mirrors every other one."""
 
     title = "random crop and horizontal flip"
-    paper = "standard practice; the shared space's crop and flip blocks, each always in the composition"
+    paper = "standard practice; the affine space's crop and flip blocks, each always in the composition"
 
     def __init__(self, hyperparameters: Hyperparameters, context: RunContext) -> None:
         super().__init__(hyperparameters, context)

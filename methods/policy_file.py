@@ -89,10 +89,10 @@ def _step(step: object, where: str) -> Step:
     operation, probability, level = step
     if operation not in OPERATIONS:
         raise UserError(f"{where}: {one_of('operation', _shorten(operation, LONGEST_QUOTE), OPERATIONS)}")
-    return operation, _share(probability, "probability", where), _share(level, "level", where)
+    return operation, _fraction(probability, "probability", where), _fraction(level, "level", where)
 
 
-def _share(value: object, kind: str, where: str) -> float:
+def _fraction(value: object, kind: str, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise UserError(f"{where}: a {kind} is a number from 0 to 1, not {_quote(value)}.")
     return float(value)

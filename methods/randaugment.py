@@ -1,4 +1,4 @@
-"""RandAugment in the shared space."""
+"""RandAugment in the affine space."""
 
 import torch
 from pydantic import Field, model_validator
@@ -35,8 +35,8 @@ class RandAugment(SharedSpaceMethod[RandAugmentHyperparameters]):
     title = "a few random blocks at a fixed strength"
     paper = "Cubuk et al., RandAugment: Practical automated data augmentation with a reduced search space (2020)"
     deviations = (
-        "The operations are the blocks of the shared space instead of RandAugment's own.",
-        "The N choices of an image differ from one another and act in the order of the shared space, in one "
+        "The operations are the blocks of the affine space instead of RandAugment's own.",
+        "The N choices of an image differ from one another and act in the order of the affine space, in one "
         "resampling; RandAugment draws with replacement and applies in the order drawn. The identity is one of the "
         "choices, as in RandAugment, so that with probability N/8 an image gets N − 1 blocks.",
         "A strength is M/(bins − 1) of the block's maximum with a random sign. Blocks without a strength draw "

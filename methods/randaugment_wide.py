@@ -1,4 +1,4 @@
-"""RandAugment on its own operations, in the wide space."""
+"""RandAugment on its own operations, in the image-operation space."""
 
 import torch
 from pydantic import Field, model_validator

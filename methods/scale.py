@@ -56,7 +56,7 @@ D = TypeVar("D", bound=DistributionHyperparameters)
 DISTRIBUTION_DEVIATIONS: tuple[str, ...] = (
     "The paper's estimator for π, read literally, takes an empty group's mean as zero and is biased towards ½; "
     "the default pools the groups over the mini-batch (`per-image-zero` is the literal reading).",
-    "The paper states neither the maxima A nor the support of the crop: the shared space decides both.",
+    "The paper states neither the maxima A nor the support of the crop: the affine space decides both.",
     "α keeps a floor of A/1000, since SCALE's regulariser diverges at 0.",
     "A block about which a mini-batch says nothing keeps its π in that step.",
     "The paper states no learning rate for α; it is that of π.",
@@ -104,11 +104,7 @@ class LearnedDistribution(SharedSpaceMethod[D]):
         return self.context.space.sample(count, self.probabilities, ranges, generator)
 
     def divergence(self, prior: float) -> Tensor:
-        """Reg(π, α) of theorem 3.1, with gradients for both.
-
-        Args:
-            prior: β in (0, 1).
-        """
+        """Reg(π, α) of theorem 3.1, with gradients for both; `prior` is β in (0, 1)."""
         continuous = len(self.ranges)
         first, rest = self.probabilities[:continuous], self.probabilities[continuous:]
         parametric = parametric_divergence(first, self.ranges, self.maxima, prior).sum()

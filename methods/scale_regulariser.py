@@ -9,14 +9,7 @@ from torch import Tensor
 def parametric_divergence(probabilities: Tensor, ranges: Tensor, maxima: Tensor, prior: float) -> Tensor:
     """Divergence of a block with a learned range from its prior: KL(B(π)‖B(1−β)) + π·log(A/α).
 
-    Args:
-        probabilities: π in [0, 1]; (k,).
-        ranges: α in (0, A]; (k,).
-        maxima: A; (k,).
-        prior: β in (0, 1).
-
-    Returns:
-        The divergences, at least 0; (k,).
+    Takes π in [0, 1], α in (0, A] and A, all (k,), and β in (0, 1); returns (k,), at least 0.
     """
     return bernoulli_divergence(probabilities, prior) + probabilities * (maxima / ranges).log()
 
@@ -24,13 +17,7 @@ def parametric_divergence(probabilities: Tensor, ranges: Tensor, maxima: Tensor,
 def parameter_free_divergence(probabilities: Tensor, supports: Tensor, prior: float) -> Tensor:
     """Divergence of a block that is uniform on N elements: KL(B((1−1/N)·π)‖B((1−1/N)·(1−β))).
 
-    Args:
-        probabilities: π in [0, 1]; (K − k,).
-        supports: N, identity included; (K − k,).
-        prior: β in (0, 1).
-
-    Returns:
-        The divergences, at least 0; (K − k,).
+    Takes π in [0, 1] and N, identity included, both (K − k,), and β in (0, 1); returns (K − k,), at least 0.
     """
     moved = 1 - 1 / supports  # the share of the support that changes the image
     return bernoulli_divergence(moved * probabilities, 1 - moved * (1 - prior))

@@ -1,4 +1,4 @@
-"""Sub-policies of the wide space: operations in sequence, each with a probability and a level in [0, 1].
+"""Sub-policies of the image-operation space: operations in sequence, each with a probability and a level in [0, 1].
 
 A policy is a set of sub-policies; each image gets one of them, drawn uniformly, and each operation of it is applied
 with its own probability. Fast and Faster AutoAugment share this, and differ in what a level means.
@@ -28,7 +28,7 @@ OTHER_RANGES = {
     "Solarize": (0.0, 256 / 255),
     "Cutout": (0.0, 0.2),
 }
-"""Ranges in the units of the wide space, as in the code of Fast AutoAugment and DADA."""
+"""Ranges in the units of the image-operation space, as in the code of Fast AutoAugment and DADA."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,14 @@ class LevelMapping:
     signed: Tensor
 
     def magnitudes(self, operations: Tensor, levels: Tensor, generator: torch.Generator) -> Tensor:
-        """Map levels to magnitudes in the units of the wide space, each with a sign of its own.
+        """Map levels in [0, 1] of operations to magnitudes in their own units, each with a sign of its own.
 
-        Args:
-            operations: Index into `OPERATIONS`; any shape.
-            levels: In [0, 1]; the same shape.
-            generator: Source of the signs on the device of the mapping.
-
-        Returns:
-            The same shape; differentiable in the levels, except that Posterize keeps whole bits.
+        All three have the same shape. Magnitudes are differentiable in the levels, except that Posterize keeps whole
+        bits.
         """
         low, high = self.low[operations], self.high[operations]
         values = low + levels * (high - low)
-        # the reference code rounds down, the wide space to the nearest
+        # the reference code rounds down, the image-operation space to the nearest
         values = torch.where(operations == OPERATIONS.index("Posterize"), values.floor(), values)
         coin = torch.randint(2, operations.shape, device=self.low.device, generator=generator, dtype=torch.bool)
         return torch.where(coin & self.signed[operations], -values, values)
@@ -85,15 +80,10 @@ def draw_applications(
 ) -> list[Application]:
     """Apply each operation with its probability and give it its magnitude.
 
-    Args:
-        operations: Index into `OPERATIONS`; (N, 2).
-        probabilities: In [0, 1]; (N, 2).
-        levels: In [0, 1]; (N, 2).
-        mapping: What a level means.
-        generator: Source of randomness on the device of the tensors.
+    Operations, as indices into `OPERATIONS`, probabilities and levels, both in [0, 1], are (N, 2).
 
     Returns:
-        What happens to the N images, first and second, the identity where an operation is left out.
+        What happens to the N images, first and second; the identity where an operation is left out.
     """
     applied = torch.rand(operations.shape, device=operations.device, generator=generator) < probabilities
     magnitudes = mapping.magnitudes(operations, levels, generator)
@@ -128,10 +118,10 @@ class SubPolicies:
         """Draw a sub-policy for each image, uniformly, and its operations.
 
         Args:
-            images: Number of images N.
+            images: Number of images.
             mapping: What a level means.
-            generator: Source of randomness on the device of the tensors.
-            count: How many to draw from, the first ones; all by default. A tensor, so that a GPU is not waited for.
+            generator: Source of randomness.
+            count: How many of the first to draw from; all by default. A tensor, so that nothing waits for a GPU.
         """
         device = self.operations.device
         # the remainder of so large a number is uniform to within 1e-16

@@ -1,4 +1,4 @@
-"""TrivialAugment in the shared space."""
+"""TrivialAugment in the affine space."""
 
 import torch
 from pydantic import Field
@@ -21,7 +21,7 @@ class TrivialAugment(SharedSpaceMethod[TrivialAugmentHyperparameters]):
     title = "one random block at a random strength"
     paper = "Müller and Hutter, TrivialAugment: Tuning-free Yet State-of-the-Art Data Augmentation (ICCV 2021)"
     deviations = (
-        "The operations are the blocks of the shared space, as in SCALE's comparison, instead of TrivialAugment's own.",
+        "The operations are the blocks of the affine space, as in SCALE's comparison, instead of TrivialAugment's own.",
         "Blocks without a strength draw uniformly from their support, as they do for every other method.",
         "No cutout, crop or flip on top.",
     )

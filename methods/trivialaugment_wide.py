@@ -1,4 +1,4 @@
-"""TrivialAugment on its own operations, in the wide space."""
+"""TrivialAugment on its own operations, in the image-operation space."""
 
 import torch
 from pydantic import Field

@@ -1,4 +1,4 @@
-"""What policies on the wide space share: torchvision's tables of strengths, and how a policy is applied."""
+"""What policies on the image-operation space share: torchvision's tables of strengths, and how a policy is applied."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,13 +53,7 @@ class Strengths:
     mirrored: Tensor
 
     def draw(self, operations: Tensor, levels: Tensor, generator: torch.Generator) -> Application:
-        """Look up the strengths and draw the side of each.
-
-        Args:
-            operations: Index into `OPERATIONS`; (N,).
-            levels: Level of each operation; (N,).
-            generator: Source of randomness on the device of the table.
-        """
+        """Look up the strengths of operations (N,) at levels (N,) and draw the side of each."""
         coin = torch.randint(2, operations.shape, device=generator.device, generator=generator, dtype=torch.bool)
         upper, neutral = self.table[operations, levels], self.neutral[operations]
         return Application(operations, torch.where(self.mirrored[operations] & coin, 2 * neutral - upper, upper))
@@ -84,12 +78,9 @@ class Ranges:
     bits: int
 
     def strengths(self, levels: int, image_size: int, device: torch.device) -> Strengths:
-        """Tabulate evenly spaced levels by torchvision's formulas: whole pixels, whole bits, thresholds from 1 to 0.
+        """Tabulate two or more evenly spaced levels by torchvision's formulas.
 
-        Args:
-            levels: Number of levels, at least 2.
-            image_size: Side of the images, in pixels.
-            device: Where the table is to live.
+        They have whole pixels, which depend on the side of the images, whole bits, and thresholds from 1 to 0.
         """
         pixels = torch.linspace(0, self.translation * image_size, levels).trunc()
         factors = 1 + torch.linspace(0, self.enhancement, levels)
@@ -125,11 +116,11 @@ def apply_in_turn(
 
 
 class WidePolicy(Method[H]):
-    """A policy on the wide space: it says which operations to apply one after another, the rest follows."""
+    """A policy of image operations: `draw` says which to apply one after another, the rest follows."""
 
     @cached_property
     def image_space(self) -> ImageSpace:
-        """The wide space."""
+        """The image-operation space."""
         return self.context.image_space
 
     def draw(self, count: int, generator: torch.Generator) -> list[Application]:
@@ -137,15 +128,7 @@ class WidePolicy(Method[H]):
         raise NotImplementedError(f"{type(self).__name__} does not say how to draw: override `draw`.")
 
     def transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw for each image and apply it.
-
-        Args:
-            images: (N, C, H, W), uint8.
-            generator: Source of randomness on the images' device.
-
-        Returns:
-            Float images in [0, 1].
-        """
+        """Transform each of the images (N, C, H, W), uint8, by a draw of its own; float in [0, 1]."""
         return apply_in_turn(images, self.draw(len(images), generator), self.image_space, generator)
 
     def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from augbench.bench.training.code_state import fingerprint
+from augbench.bench.training.provenance import fingerprint
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("bench", "datasets", "methods", "results", "slurm")
@@ -68,7 +68,7 @@ def test_an_editable_install_without_links_finds_everything(tmp_path: Path) -> N
     libraries = [path for path in sys.path if path.endswith("site-packages")]
     (site / "libraries.pth").write_text("\n".join(libraries))
     call(*PIP, "--python", python, "install", *OFFLINE, "--editable", project)
-    code = "import augbench, json; from augbench.bench.training.code_state import fingerprint as made"
+    code = "import augbench, json; from augbench.bench.training.provenance import fingerprint as made"
     root, files = json.loads(call(python, "-c", f"{code}; print(json.dumps([augbench.__file__, made()['files']]))"))
     assert root == str(project / "src" / "augbench" / "__init__.py")
     assert files == fingerprint()["files"]

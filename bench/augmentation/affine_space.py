@@ -1,4 +1,4 @@
-"""The shared augmentation space: seven blocks, their laws, and their action on images.
+"""The affine space that methods share: seven blocks, their laws, and their action on images.
 
 A draw is g = g1∘g2∘…∘g7 in the order of `Space.blocks` (SCALE, section 3.1): the last block, the crop, acts on the
 image first and the first block, the rotation, last. An image is a function on the plane and (g I)(x) = I(g⁻¹x).
@@ -6,7 +6,7 @@ Coordinates are those of `torch.nn.functional.affine_grid`: x to the right, y do
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import torch
@@ -22,10 +22,19 @@ IMAGES_AT_A_TIME = 5000  # that are transformed as a whole, which bounds the mem
 
 @dataclass(frozen=True)
 class Block:
-    """One stochastic block of the space.
+    """One stochastic block of the space: a kind of transform, and how far it may go.
 
-    A continuous block draws its magnitude uniformly from [−α, α] with α ≤ `maximum`; a discrete one draws uniformly
-    from `support` elements, of which one is the identity.
+    A continuous block draws its magnitude uniformly from [−α, α] with α ≤ `maximum`; a discrete block draws uniformly
+    from `support` elements, one of which is the identity. A block's probability is torchvision's `p`. Its magnitude is
+    that of `RandomAffine` in another unit: `rotation` is `degrees` in radians, `x-scale` and `y-scale` are logarithms
+    of `scale` along one axis, and `x-shear` is the tangent of the angle `shear`. `flip` is `RandomHorizontalFlip`, and
+    `crop` is `RandomCrop(size, padding)`.
+
+    Attributes:
+        name: What it is called.
+        unit: Unit of the magnitude, or "elements".
+        maximum: Largest magnitude A of a continuous block; None for a discrete one.
+        support: Number of elements of a discrete block; None for a continuous one.
     """
 
     name: str
@@ -36,7 +45,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Draw:
-    """N independent draws from the space.
+    """N independent draws from the space, one a row.
+
+    A row `active = [1 0 0 1 0 0 1]` composes rotation∘x-shear∘crop: the last block acts first. What is drawn for the
+    other blocks does nothing.
 
     Attributes:
         active: Whether each block is in the composition, t in the paper; (N, 7) bool.
@@ -59,7 +71,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Space:
-    """The blocks of the shared space for square images of one size, their maxima, sampler and action.
+    """The blocks of the affine space for square images of one size, their maxima, sampler and action.
 
     Attributes:
         image_size: Height and width of the images, in pixels.
@@ -67,6 +79,20 @@ class Space:
         maximum_rotation: Largest rotation, in radians.
         maximum_log_scale: Largest logarithm of a factor by which an axis is scaled.
         maximum_shear: Largest shear, as the off-diagonal entry of the matrix.
+
+    Examples:
+        Rotate by at most 0.3 rad, half of the images, and mirror every other one:
+
+        >>> import torch
+        >>> from augbench import Space
+        >>> space = Space(image_size=28, padding=4)
+        >>> [block.name for block in space.blocks]
+        ['rotation', 'x-scale', 'y-scale', 'x-shear', 'half-turn', 'flip', 'crop']
+        >>> probabilities = torch.tensor([0.5, 0, 0, 0, 0, 1, 0])
+        >>> ranges = torch.tensor([0.3, 0.1, 0.1, 0.1])
+        >>> draw = space.sample(64, probabilities, ranges, torch.Generator().manual_seed(0))
+        >>> space.apply(torch.zeros(64, 3, 28, 28), draw).shape
+        torch.Size([64, 3, 28, 28])
     """
 
     image_size: int
@@ -203,16 +229,11 @@ class Space:
 
 
 def shared_space(image_size: int) -> Space:
-    """Build the shared space for square images of `image_size` pixels.
+    """Build the affine space for square images of `image_size` pixels.
 
     The crop's padding is 4 pixels at 28 and 32 pixels and in proportion at other sizes (2 at 14).
     """
     return Space(image_size=image_size, padding=max(1, image_size // 7))
-
-
-def with_active(draw: Draw, active: Tensor) -> Draw:
-    """Return the same draw with other blocks in the composition."""
-    return replace(draw, active=active)
 
 
 def to_unit_interval(images: Tensor) -> Tensor:

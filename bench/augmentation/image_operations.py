@@ -1,4 +1,4 @@
-"""The wide space: image-processing operations of AutoAugment and its successors, on whole groups of a batch.
+"""The image-operation space: operations of AutoAugment and its successors, on whole groups of a batch.
 
 `MAGNITUDES` says in which unit each operation takes its strength and at which value it leaves an image as it is.
 Geometric operations act on the plane as torchvision's policies do: shears keep the top-left corner where it is, a
@@ -72,6 +72,18 @@ class ImageSpace:
     Attributes:
         image_size: Height and width of the images, in pixels.
         interpolation: How geometric operations resample; `nearest` has no gradient in their magnitudes.
+
+    Examples:
+        Turn two images by 30 degrees and make two others half as bright:
+
+        >>> import torch
+        >>> from augbench import ImageSpace
+        >>> operations = torch.tensor([5, 5, 6, 6])  # of OPERATIONS: Rotate, Rotate, Brightness, Brightness
+        >>> strengths = torch.tensor([30, 30, 0.5, 0.5])
+        >>> images = torch.full((4, 3, 32, 32), 200, dtype=torch.uint8)
+        >>> made = ImageSpace(32).apply(images, operations, strengths, torch.Generator())
+        >>> [round(value, 2) for value in made.amax((1, 2, 3)).tolist()]
+        [0.78, 0.78, 0.39, 0.39]
     """
 
     image_size: int
@@ -80,8 +92,8 @@ class ImageSpace:
     def apply(self, images: Tensor, operations: Tensor, magnitudes: Tensor, generator: torch.Generator) -> Tensor:
         """Apply one operation to each image.
 
-        On a CPU every operation works on its own images alone. Elsewhere their number would have to be waited for, so
-        that every operation works on all images and what was not asked for is dropped; the outcome is the same.
+        On a CPU every operation works on its own images alone. Elsewhere that would wait for their number, so every
+        operation works on all images and what was not asked for is dropped; the outcome is the same.
 
         Args:
             images: (N, C, H, W) with 1 or 3 channels, at least 2×2 pixels, uint8 in 0…255 or float in [0, 1].
@@ -102,9 +114,9 @@ class ImageSpace:
         shape = tuple(images.shape[1:])
         if shape[0] not in (1, 3) or min(shape[1:]) < 2:
             raise UserError(
-                "The operations of the wide space, such as Color and Sharpness, take images with 1 or 3 channels and "
-                f"2×2 pixels or more; these have the shape {shape}. Choose methods in another space for this data set; "
-                "`augbench list methods` shows what there is."
+                "Image operations such as Color and Sharpness take images with 1 or 3 channels and 2×2 pixels or more; "
+                f"these have the shape {shape}. Choose methods in another space for this data set "
+                "(`augbench list methods`)."
             )
         dtype = torch.float32 if images.dtype == torch.uint8 else images.dtype
         centres = torch.rand(len(images), 2, device=images.device, generator=generator, dtype=dtype)

@@ -5,7 +5,7 @@ Every affine map with an invertible linear part A is g(x) = A(x + t) with exactl
     A = R(turn)·Sx(e^x-scale)·Sy(e^y-scale)·H(x-shear)·F,
 
 where F mirrors left and right if det A < 0 and is the identity otherwise: the QR decomposition of A·F with a positive
-diagonal. `turn` is an angle on the circle and takes in both the rotation and the half-turn of the shared space. The two
+diagonal. `turn` is an angle on the circle and takes in both the rotation and the half-turn of the affine space. The two
 can stand in for each other, since rotations within ±90° with a half-turn in half of the draws are the same law as
 rotations within ±180°; so laws are compared in these coordinates and not block by block.
 """
@@ -31,7 +31,7 @@ RECOVERY_DRAWS = 100_000
 """Draws from a learned law: chance alone gives an exact learner about 0.002, seldom 0.005, in a coordinate."""
 
 CONTINUOUS_BLOCKS = ("rotation", *COORDINATES[1:4])
-"""Blocks of the shared space whose magnitudes a planted law draws, in the order of the space."""
+"""Blocks of the affine space whose magnitudes a planted law draws, in the order of the space."""
 
 STEPS = 10_000  # points that stand for a uniform law: they are off by a 20,000th of its range
 
@@ -113,11 +113,11 @@ def _weighted_median(values: Array, weights: Array) -> float:
 
 
 class PlantedDistribution(BaseModel):
-    """A known law of transforms: independent blocks of the shared space, each of which changes a share of the images.
+    """A known law of transforms: independent blocks of the affine space, each of which changes a share of the images.
 
     A continuous block draws its magnitude from (1−s)·δ₀ + s·U[−r, r] with range r and share s; the half-turn and the
     flip change an image with probability s. So a flip of 0.5 is the symmetric law that mirrors every other image, which
-    a learner in the shared space has where its flip block has probability 1. The crop is not planted: what it cuts off
+    a learner in the affine space has where its flip block has probability 1. The crop is not planted: what it cuts off
     is lost, so it is no map of the plane.
 
     Attributes:

@@ -11,7 +11,7 @@ from rich.table import Table
 from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
 from augbench.bench.runs.run_folder import RunFolder
-from augbench.bench.training.environment import choose_device
+from augbench.bench.training.provenance import choose_device
 from augbench.results.statistics.bound import Assumptions, PacBayesBound, PriorMean
 
 

@@ -17,7 +17,7 @@ from augbench.bench.planning.calibration import add_measurement, measure
 from augbench.bench.planning.estimates import Group
 from augbench.bench.planning.profile import Profile
 from augbench.bench.registry.plugins import plugin_files
-from augbench.bench.training.allocator import keep_freed_memory
+from augbench.bench.training.process_memory import keep_freed_memory
 from augbench.bench.training.worker import load_dataset
 
 

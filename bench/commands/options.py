@@ -10,8 +10,8 @@ from augbench.bench.common.user_input import user_path
 from augbench.bench.launchers.launcher import LaunchRequest
 from augbench.bench.planning.profile import PROFILE_VARIABLE, Profile, load_profile
 from augbench.bench.runs.execution_settings import ExecutionSettings
-from augbench.bench.training.environment import available_devices, usable_cores
-from augbench.bench.training.memory import usable_memory
+from augbench.bench.training.process_memory import usable_memory
+from augbench.bench.training.provenance import available_devices, usable_cores
 
 MOST_DEFAULT_WORKERS = 4
 MOST_WORKERS = 4096  # as in profiles

@@ -30,7 +30,7 @@ from augbench.bench.planning.recorded_tuning import record_tuning
 from augbench.bench.runs.cancelling import SECONDS_TO_STOP, wait_until_stopped
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_states import RunStates, RunStatus
-from augbench.bench.training.environment import choose_device, describe_device
+from augbench.bench.training.provenance import choose_device, describe_device
 
 MOST_REASONS = 3
 ESTIMATES = "`augbench plan` shows the estimates, --dry-run what would be placed where."

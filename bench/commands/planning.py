@@ -21,7 +21,7 @@ from augbench.bench.experiment.budgets import level_named
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.planning.plan import make_plan
 from augbench.bench.planning.profile import load_profile
-from augbench.bench.training.environment import choose_device, describe_device
+from augbench.bench.training.provenance import choose_device, describe_device
 
 
 def plan(

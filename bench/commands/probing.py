@@ -16,8 +16,8 @@ from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError, one_of, shortened
 from augbench.bench.common.files import make_folder
 from augbench.bench.experiment.catalogues import datasets
-from augbench.bench.training.environment import choose_device
 from augbench.bench.training.probe_kinds import KINDS, ProbeKind
+from augbench.bench.training.provenance import choose_device
 
 if TYPE_CHECKING:
     import pandas as pd

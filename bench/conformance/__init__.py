@@ -1,4 +1,4 @@
-"""Does a method keep the contract? For `augbench check method` and for the tests of whoever writes one."""
+"""Checks whether a method keeps the contract, for `augbench check method` and for the tests of its author."""
 
 from augbench.bench.conformance.checks import CHECKS, check_method
 from augbench.bench.conformance.outcome import ConformanceError, Outcome, Report, Result

@@ -1,7 +1,7 @@
-"""Strangers' code in a process of its own: it may end the process, hang or crash, and is reported all the same.
+"""User code in a process of its own: if it ends the process, hangs or crashes, that is reported.
 
-The process is told what to do on standard input and answers through a pipe of its own, so that whatever is printed is
-no answer: lines of JSON that say what it is at, and last the answer or the mistake of the user.
+The process gets its order on standard input. It answers through a pipe of its own, which keeps answers apart from what
+the code prints: lines of JSON that say what it is doing, and last the answer or the user's mistake.
 """
 
 import faulthandler
@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import IO, Any
@@ -33,10 +33,10 @@ class ApartError(UserError):
 
 
 def run_apart(what: str, order: Mapping[str, Any], seconds: float, show: Callable[[str], None]) -> dict[str, Any]:
-    """Have a process of its own do something with strangers' code.
+    """Do something with user code in a process of its own.
 
     Args:
-        what: What is done, for messages, such as `Checking scale`.
+        what: What is done, as messages call it: `Checking scale`.
         order: What is to be done, by the name of a function of `apart_tasks`.
         seconds: How long it may take.
         show: Called with what the code prints, piece by piece.
@@ -65,8 +65,8 @@ def run_apart(what: str, order: Mapping[str, Any], seconds: float, show: Callabl
             elif time.monotonic() > deadline:
                 where = process.where_it_is(stacks)
                 raise ApartError(
-                    f"{what} was not over after {seconds:g} s{_in(place)}{f', at {where}' if where else ''}. Look for "
-                    "something that waits there, or give it more time with --limit."
+                    f"{what} did not finish within {seconds:g} s{_in(place)}{f', at {where}' if where else ''}. Look "
+                    "for code that waits there, or raise --limit."
                 )
 
 
@@ -130,28 +130,32 @@ class _Process:
     def how_it_ended(self, stacks: IO[bytes]) -> str:
         """Say how it ended by itself."""
         end = end_in_words(self.process.wait())
-        where = self.exit_line or _own_line(stacks)
+        where = self.exit_line or _own_line(_dumped(stacks))
         return f"the process {end}{f', at {where}' if where else ''}."
 
     def where_it_is(self, stacks: IO[bytes]) -> str:
         """Name the line of a plug-in that it is at; empty if that cannot be told."""
         self.process.send_signal(signal.SIGUSR1)
         deadline = time.monotonic() + SECONDS_TO_DUMP
-        while not (line := _own_line(stacks)) and time.monotonic() < deadline:
+        while not (line := _own_line(_dumped(stacks))) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
         return line
 
 
-def _own_line(stacks: IO[bytes]) -> str:
-    """Find in a stack that `faulthandler` has written the innermost line of a plug-in."""
-    stacks.seek(0)
+def _own_line(places: Iterable[tuple[str, str, str]]) -> str:
+    """Name the first of some places (file, line number, function) that is in a plug-in; empty if none is."""
     files = {str(path): path.name for path in plugin_files()}
+    own = ((number, files[file], function) for file, number, function in places if file in files)
+    return next((f"line {number} of {name} (`{function}`)" for number, name, function in own), "")
+
+
+def _dumped(stacks: IO[bytes]) -> Iterator[tuple[str, str, str]]:
+    """Read the places in a stack that `faulthandler` has written, the innermost first."""
+    stacks.seek(0)
     for line in stacks.read().decode(errors="replace").splitlines():
         file, _, rest = line.strip().removeprefix('File "').partition('", line ')
-        if file in files:
-            number, _, function = rest.partition(" in ")
-            return f"line {number} of {files[file]} (`{function}`)"
-    return ""
+        number, _, function = rest.partition(" in ")
+        yield file, number, function
 
 
 def _read_lines(descriptor: int, lines: "SimpleQueue[dict[str, Any]]") -> None:
@@ -180,10 +184,9 @@ def _serve(answers: IO[str], stacks: int, order: Mapping[str, Any]) -> None:
     leave = os._exit
 
     def leave_and_say_where(status: int) -> None:
-        files = {str(path): path.name for path in plugin_files()}
-        frames = [frame for frame in traceback.extract_stack() if frame.filename in files]
-        if frames:
-            tell(**{"exits at": f"line {frames[-1].lineno} of {files[frames[-1].filename]} (`{frames[-1].name}`)"})
+        frames = reversed(traceback.extract_stack())
+        if line := _own_line((frame.filename, str(frame.lineno), frame.name) for frame in frames):
+            tell(**{"exits at": line})
         leave(status)
 
     os._exit = leave_and_say_where  # type: ignore[assignment]

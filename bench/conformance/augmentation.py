@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from augbench.bench.common.randomness import generator
-from augbench.bench.conformance.outcome import ConformanceError
+from augbench.bench.conformance.outcome import WORK_ON_A_COPY, ConformanceError
 from augbench.bench.conformance.problem import BATCH_SIZE, GREY, PROBLEMS, Problem
 from augbench.bench.conformance.states import first_difference, global_states, seed_globally
 from augbench.bench.conformance.subject import Subject
@@ -92,16 +92,7 @@ def values(subject: Subject) -> None:
 
 
 def check_values(made: Tensor, device: torch.device, what: str) -> None:
-    """Check type, device and range of images.
-
-    Args:
-        made: (N, C, H, W).
-        device: Where they should be.
-        what: What made them.
-
-    Raises:
-        ConformanceError: If they are not as the network takes them.
-    """
+    """Check type, device and range of images (N, C, H, W) that `what` has made."""
     if made.dtype != torch.float32:
         raise ConformanceError(
             f"{what} made images of type {str(made.dtype).removeprefix('torch.')}.",
@@ -131,7 +122,7 @@ def inputs(subject: Subject) -> None:
         if not torch.equal(batch, before):
             raise ConformanceError(
                 "`augment` changed the batch that it was given.",
-                "Work on a copy: no functions that end in an underscore and no assignment to parts of `images`.",
+                WORK_ON_A_COPY,
             )
 
 
@@ -176,14 +167,7 @@ def _watched_draw(subject: Subject, problem: Problem, hook: str, global_seed: in
 
 
 def draw(method: Method[Any], hook: str, images: Tensor, source: torch.Generator) -> object:
-    """Call one of the hooks that draw.
-
-    Args:
-        method: The method.
-        hook: One of `DRAWING_HOOKS`.
-        images: (N, C, H, W), uint8.
-        source: Source of randomness on the images' device.
-    """
+    """Call one of `DRAWING_HOOKS` on images (N, C, H, W), uint8."""
     if hook == "augment":
         return method.augment(images, source).images
     if hook == "sample_transforms":
@@ -193,11 +177,7 @@ def draw(method: Method[Any], hook: str, images: Tensor, source: torch.Generator
 
 
 def test_policy(method: Method[Any]) -> Policy | None:
-    """Ask a method for its test policy.
-
-    Raises:
-        ConformanceError: If it is neither a function nor None.
-    """
+    """Ask a method for its test policy, and check that it is a function or None."""
     policy = method.test_policy()
     if policy is not None and not callable(policy):
         raise ConformanceError(

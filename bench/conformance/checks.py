@@ -2,13 +2,13 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
+from augbench.bench.common.user_code import format_exception
 from augbench.bench.conformance import (
     augmentation,
     cost,
@@ -20,34 +20,13 @@ from augbench.bench.conformance import (
     searching,
     starting,
 )
-from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError, Outcome, Report, Result
+from augbench.bench.conformance.outcome import Check, Outcome, Report, go_through
 from augbench.bench.conformance.states import global_states_restored
 from augbench.bench.conformance.subject import Subject
 from augbench.bench.contract.method import Method
 from augbench.bench.experiment.spec import validated
-from augbench.bench.training.environment import choose_device
 from augbench.bench.training.process_state import put_back, threads_left_behind
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that a method must do.
-
-    Attributes:
-        name: What it is called.
-        examine: Returns nothing, or a remark; raises ConformanceError, DoesNotApplyError or what the method raises.
-        needs: Checks without which it makes no sense.
-    """
-
-    name: str
-    examine: Callable[[Subject], str | None]
-    needs: tuple[str, ...] = ()
-
-    @property
-    def meaning(self) -> str:
-        """What is checked, in a sentence."""
-        return (self.examine.__doc__ or "").strip()
-
+from augbench.bench.training.provenance import choose_device
 
 CHECKS = (
     Check("card", description.card),
@@ -89,6 +68,8 @@ def check_method(
 ) -> Report:
     """Check whether a method keeps the contract, on small made-up images.
 
+    In a test: `report = check_method(MyMethod)`, then `assert report.passed, report`.
+
     Args:
         target: The class, registered by the decorator.
         hyperparameters: Values on top of the method's `quick_hyperparameters`.
@@ -103,14 +84,11 @@ def check_method(
     subject = Subject(target, _settings(target, hyperparameters or {}), choose_device(device))
     outcomes: dict[str, Outcome] = {}
     threads = threading.enumerate()
+    explain = partial(_explain, target, _files_of(target))
     with put_back(subject.changed.extend), global_states_restored():
-        for check in CHECKS[:-1]:
-            begin(check.name)
-            outcome = _told_once(_outcome(check, subject, outcomes), outcomes.values())
-            outcomes[check.name] = replace(outcome, meaning=check.meaning)
+        go_through(CHECKS[:-1], subject, outcomes, begin, explain)
     subject.threads += threads_left_behind(threads)
-    last = CHECKS[-1]
-    outcomes[last.name] = replace(_outcome(last, subject, outcomes), meaning=last.meaning)
+    go_through(CHECKS[-1:], subject, outcomes, begin, explain)
     return Report(target.name, tuple(outcomes.values()))
 
 
@@ -135,31 +113,8 @@ def _is_valid(model: type[Any], values: Mapping[str, Any]) -> bool:
     return True
 
 
-def _outcome(check: Check, subject: Subject, before: Mapping[str, Outcome]) -> Outcome:
-    missing = [name for name in check.needs if before[name].result in (Result.FAILED, Result.LEFT_OUT)]
-    if missing:
-        return Outcome(check.name, Result.LEFT_OUT, f"while {missing[0]!r} is not passed")
-    try:
-        remark = check.examine(subject)
-    except ConformanceError as error:
-        return Outcome(check.name, Result.FAILED, error.wrong, error.advice)
-    except DoesNotApplyError as reason:
-        return Outcome(check.name, Result.DOES_NOT_APPLY, str(reason))
-    except UserError as error:
-        return Outcome(check.name, Result.FAILED, str(error))
-    except USER_CODE_ERRORS as error:
-        files = _files_of(subject.target)
-        text = f"The method raised {format_exception(error, *files)}."
-        return Outcome(check.name, Result.FAILED, text, hooks.advice_on(error, subject.target, files))
-    return Outcome(check.name, Result.PASSED, remark or "")
-
-
-def _told_once(outcome: Outcome, before: Iterable[Outcome]) -> Outcome:
-    """Leave out a failure that says what an earlier one has said."""
-    same = [one.check for one in before if one.result is Result.FAILED and one.text == outcome.text]
-    if outcome.result is not Result.FAILED or not same:
-        return outcome
-    return Outcome(outcome.check, Result.LEFT_OUT, f"for the same reason as {same[0]!r}")
+def _explain(target: type[Method[Any]], files: Sequence[Path], error: BaseException) -> tuple[str, str]:
+    return f"The method raised {format_exception(error, *files)}.", hooks.advice_on(error, target, files)
 
 
 def _files_of(target: type[Any]) -> list[Path]:

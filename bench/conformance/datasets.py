@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError, Outcome, Report, outcome_of
+from augbench.bench.conformance.outcome import Check, ConformanceError, DoesNotApplyError, Outcome, Report, go_through
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData
 from augbench.bench.data.dataset_checks import load_checked
 from augbench.bench.training.process_state import put_back
@@ -90,7 +89,8 @@ def process(data: LoadedTwice) -> None:
     data.load()
     if data.changed:
         raise ConformanceError(
-            f"Loading changes for the whole process: {', '.join(data.changed)}.", "Undo it at the end of `load`."
+            f"Loading changes settings of the whole process: {', '.join(data.changed)}.",
+            "Undo it at the end of `load`.",
         )
 
 
@@ -103,7 +103,10 @@ def cost(data: LoadedTwice) -> str:
     return f"{data.seconds:.2f} s, {size / 1e6:,.0f} MB of images"
 
 
-CHECKS: tuple[Callable[[LoadedTwice], str | None], ...] = (load, again, splits, identity, process, cost)
+CHECKS = (
+    Check("load", load),
+    *(Check(examine.__name__, examine, ("load",)) for examine in (again, splits, identity, process, cost)),
+)
 
 
 def check_dataset(
@@ -118,8 +121,6 @@ def check_dataset(
         begin: Called with the name of each check when it begins.
     """
     data = LoadedTwice(source, options, root)
-    outcomes: list[Outcome] = []
-    for check in CHECKS:
-        begin(check.__name__)
-        outcomes.append(outcome_of(check.__name__, check.__doc__ or "", partial(check, data), outcomes))
-    return Report(source.name, tuple(outcomes))
+    outcomes: dict[str, Outcome] = {}
+    go_through(CHECKS, data, outcomes, begin)
+    return Report(source.name, tuple(outcomes.values()))

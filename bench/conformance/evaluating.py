@@ -7,7 +7,7 @@ from torch import Tensor
 
 from augbench.bench.common.randomness import generator
 from augbench.bench.conformance.augmentation import check_values, test_policy
-from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
+from augbench.bench.conformance.outcome import WORK_ON_A_COPY, ConformanceError, DoesNotApplyError
 from augbench.bench.conformance.problem import PROBLEMS
 from augbench.bench.conformance.states import copied, first_difference
 from augbench.bench.conformance.subject import Subject
@@ -44,7 +44,7 @@ def policy(subject: Subject) -> None:
             if not torch.equal(batch, before):
                 raise ConformanceError(
                     "`test_policy` changed the images that it was given.",
-                    "Work on a copy: no functions that end in an underscore and no assignment to parts of them.",
+                    WORK_ON_A_COPY,
                 )
 
 

@@ -1,4 +1,4 @@
-"""Are the hooks called that a method means to have? And which one was, where an exception names no line of it."""
+"""Whether runs call the hooks that a method means to have, and which hook an exception that names no line came from."""
 
 import re
 import traceback
@@ -119,7 +119,7 @@ def advice_on(error: BaseException, target: type[Method[Any]], files: Sequence[P
     if text.startswith("'Hyperparameters' object has no attribute"):
         return "Set the class attribute `hyperparameters_type` to the class that has it."
     if own_line(error, *files):
-        return "Mend that line; what it is called with is what runs call it with."
+        return "Fix that line: runs pass it the same arguments."
     hook = _last_hook(error, target)
     if hook is None:
         return "No line of the method is part of it: look at what its hooks return and change."

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,7 +11,7 @@ from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyErr
 from augbench.bench.conformance.problem import BATCH_SIZE, GREY
 from augbench.bench.conformance.states import first_difference
 from augbench.bench.conformance.subject import StoppingObserver, Subject, train
-from augbench.bench.contract.method import Method
+from augbench.bench.contract.method import Method, single_number
 
 SHARES = "probability/"
 NAMED = (SHARES, "range/")
@@ -24,7 +23,9 @@ def loss(subject: Subject) -> None:
     method, part = trainer.method, trainer.data.train
     method.augment(part.images[:BATCH_SIZE].clone(), generator(0, "check", subject.device))
     shape = (method.copies, BATCH_SIZE)
-    logits = torch.randn(*shape, trainer.data.classes, device=subject.device, generator=_source(subject))
+    logits = torch.randn(
+        *shape, trainer.data.classes, device=subject.device, generator=generator(0, "logits", subject.device)
+    )
     losses = method.loss(logits.requires_grad_(), part.labels[:BATCH_SIZE])
     if not isinstance(losses, Tensor):
         raise ConformanceError(f"`loss` returned {type(losses).__name__}.", "Return a tensor, (copies, images).")
@@ -46,32 +47,19 @@ def loss(subject: Subject) -> None:
         )
 
 
-def _source(subject: Subject) -> torch.Generator:
-    return generator(0, "logits", subject.device)
-
-
 def regulariser(subject: Subject) -> None:
     """It is one number as a tensor, or None."""
     trainer = subject.ready(GREY)
     trainer.method.augment(trainer.data.train.images[:BATCH_SIZE].clone(), generator(0, "check", subject.device))
-    value = trainer.method.regulariser()
-    if value is not None and (not isinstance(value, Tensor) or value.numel() == 1) and not _is_finite(value):
-        raise ConformanceError(
-            f"`regulariser` returned {float(value)}.", "Look for divisions by 0 and logarithms of 0."
-        )
-    if value is None or isinstance(value, int | float):
-        return
-    if not isinstance(value, Tensor) or value.numel() != 1:
+    value = single_number(trainer.method.regulariser())
+    if value is not None and not isinstance(value, int | float):
         shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
         raise ConformanceError(
             f"`regulariser` returned {type(value).__name__}{shape}.",
             "Return one number as a tensor, which is added to the mean loss, or None: take the sum or the mean.",
         )
-
-
-def _is_finite(value: object) -> bool:
-    value = value.item() if isinstance(value, Tensor) else value
-    return not isinstance(value, int | float) or math.isfinite(value)
+    if value is not None and not math.isfinite(value):
+        raise ConformanceError(f"`regulariser` returned {value}.", "Look for divisions by 0 and logarithms of 0.")
 
 
 def step(subject: Subject) -> None:
@@ -100,8 +88,7 @@ def _check_learned(key: object, value: object) -> None:
         raise ConformanceError(
             f"{key!r} is no name of a learned number.", "Use `probability/<block>`, `range/<block>` or a short text."
         )
-    if isinstance(value, np.generic | np.ndarray | Tensor) and np.prod(value.shape) == 1:
-        value = value.item()  # as runs do
+    value = single_number(value)  # as runs do
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConformanceError(
             f"The learned number {key!r} is of type {type(value).__name__}.",

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from augbench.bench.conformance.outcome import ConformanceError, Outcome, Report, outcome_of
+from augbench.bench.conformance.outcome import Check, ConformanceError, Outcome, Report, go_through
 from augbench.bench.conformance.problem import CLASSES
 from augbench.bench.networks.base import NetworkSource, build_checked
 from augbench.bench.training.process_state import put_back
@@ -112,11 +111,14 @@ def process(built: Built) -> None:
     """It leaves the process as it was."""
     if built.changed:
         raise ConformanceError(
-            f"It changes for the whole process: {', '.join(built.changed)}.", "Undo it where it was done."
+            f"It changes settings of the whole process: {', '.join(built.changed)}.", "Undo it where it was done."
         )
 
 
-CHECKS: tuple[Callable[[Built], str | None], ...] = (build, seed, gradients, evaluation, state, process)
+CHECKS = (
+    Check("build", build),
+    *(Check(examine.__name__, examine, ("build",)) for examine in (seed, gradients, evaluation, state, process)),
+)
 
 
 def check_network(source: NetworkSource, image_size: int, begin: Callable[[str], None] = lambda name: None) -> Report:
@@ -128,8 +130,6 @@ def check_network(source: NetworkSource, image_size: int, begin: Callable[[str],
         begin: Called with the name of each check when it begins.
     """
     built = Built(source, image_size)
-    outcomes: list[Outcome] = []
-    for check in CHECKS:
-        begin(check.__name__)
-        outcomes.append(outcome_of(check.__name__, check.__doc__ or "", partial(check, built), outcomes))
-    return Report(source.name, tuple(outcomes))
+    outcomes: dict[str, Outcome] = {}
+    go_through(CHECKS, built, outcomes, begin)
+    return Report(source.name, tuple(outcomes.values()))

@@ -1,9 +1,9 @@
-"""What comes out of a check."""
+"""What a check is, what comes out of it, and how several are gone through."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
@@ -28,8 +28,31 @@ class DoesNotApplyError(Exception):
     """A method has nothing that the check is about; the text says what."""
 
 
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Check(Generic[S]):
+    """One thing to examine.
+
+    Attributes:
+        name: What it is called.
+        examine: Returns nothing, or a remark; raises ConformanceError, DoesNotApplyError or whatever.
+        needs: Names of the checks without which it makes no sense.
+    """
+
+    name: str
+    examine: Callable[[S], str | None]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        """What is checked, in a sentence."""
+        return (self.examine.__doc__ or "").strip()
+
+
 class Result(StrEnum):
-    """How a check ended: left out is one that makes no sense while another one fails."""
+    """How a check ended; one is left out while a check that it needs fails."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -96,25 +119,52 @@ class Report:
         return "\n".join([f"{self.method} fails {len(lines)} of {len(self.outcomes)} checks.", *lines])
 
 
-def outcome_of(name: str, meaning: str, examine: Callable[[], str | None], before: Sequence[Outcome]) -> Outcome:
-    """Go through one check of several of which the first is the base of all others.
+WORK_ON_A_COPY = "Work on a copy: no functions that end in an underscore, and no assignment to parts of a tensor."
+
+Explain = Callable[[BaseException], tuple[str, str]]
+"""Says what an exception of strangers' code means, and what to do about it."""
+
+
+def _explain(error: BaseException) -> tuple[str, str]:
+    return f"It raised {format_exception(error, *plugin_files())}.", "Fix that."
+
+
+def go_through(
+    checks: Sequence[Check[S]],
+    subject: S,
+    outcomes: dict[str, Outcome],
+    begin: Callable[[str], None],
+    explain: Explain = _explain,
+) -> None:
+    """Go through checks, one after the other.
 
     Args:
-        name: What the check is called.
-        meaning: What is checked, in a sentence.
-        examine: Returns nothing, or a remark; raises ConformanceError, DoesNotApplyError or what code raises.
-        before: How the checks before it ended.
+        checks: Each after those that it needs.
+        subject: What is checked.
+        outcomes: How the checks before these ended, by name; how these end is added.
+        begin: Called with the name of each check when it begins.
+        explain: Says what an exception means.
     """
-    if before and before[0].result is Result.FAILED:
-        return Outcome(name, Result.LEFT_OUT, f"while {before[0].check!r} is not passed", meaning=meaning)
+    for check in checks:
+        begin(check.name)
+        outcome = _outcome(check, subject, outcomes, explain)
+        same = [one.check for one in outcomes.values() if one.result is outcome.result and one.text == outcome.text]
+        if outcome.result is Result.FAILED and same:  # each fault is told once
+            outcome = Outcome(check.name, Result.LEFT_OUT, f"for the same reason as {same[0]!r}")
+        outcomes[check.name] = replace(outcome, meaning=check.meaning)
+
+
+def _outcome(check: Check[S], subject: S, before: Mapping[str, Outcome], explain: Explain) -> Outcome:
+    missing = [name for name in check.needs if before[name].result in (Result.FAILED, Result.LEFT_OUT)]
+    if missing:
+        return Outcome(check.name, Result.LEFT_OUT, f"while {missing[0]!r} is not passed")
     try:
-        return Outcome(name, Result.PASSED, examine() or "", meaning=meaning)
+        return Outcome(check.name, Result.PASSED, check.examine(subject) or "")
     except ConformanceError as error:
-        return Outcome(name, Result.FAILED, error.wrong, error.advice, meaning)
+        return Outcome(check.name, Result.FAILED, error.wrong, error.advice)
     except DoesNotApplyError as reason:
-        return Outcome(name, Result.DOES_NOT_APPLY, str(reason), meaning=meaning)
+        return Outcome(check.name, Result.DOES_NOT_APPLY, str(reason))
     except UserError as error:
-        return Outcome(name, Result.FAILED, str(error), meaning=meaning)
+        return Outcome(check.name, Result.FAILED, str(error))
     except USER_CODE_ERRORS as error:
-        text = f"It raised {format_exception(error, *plugin_files())}."
-        return Outcome(name, Result.FAILED, text, "Mend that.", meaning)
+        return Outcome(check.name, Result.FAILED, *explain(error))

@@ -63,8 +63,13 @@ def small_context(channels: int = 1, image_size: int = 14, copies: int = 1, devi
 
     Args:
         channels: Colour channels, 1 or 3.
-        image_size: Height and width in pixels.
+        image_size: Height and width, in pixels.
         copies: Copies of each image for methods that have no number of their own.
-        device: Where the method is to live.
+        device: Where the method lives.
+
+    Examples:
+        >>> from augbench import Hyperparameters, Method, small_context
+        >>> Method(Hyperparameters(), small_context(copies=3)).copies
+        3
     """
     return RunContext(shared_space(image_size), channels, CLASSES, TRAIN_IMAGES, EPOCHS, copies, torch.device(device))

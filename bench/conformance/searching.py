@@ -1,6 +1,6 @@
 """Checks of a search before training."""
 
-from augbench.bench.conformance.outcome import ConformanceError, DoesNotApplyError
+from augbench.bench.conformance.outcome import WORK_ON_A_COPY, ConformanceError, DoesNotApplyError
 from augbench.bench.conformance.problem import GREY, PROBLEMS
 from augbench.bench.conformance.states import first_difference
 from augbench.bench.conformance.subject import Subject
@@ -32,7 +32,7 @@ def search_inputs(subject: Subject) -> None:
         if changed:
             raise ConformanceError(
                 f"The search changed its {' and '.join(changed)}.",
-                "Work on a copy: no functions that end in an underscore and no assignment to parts of them.",
+                WORK_ON_A_COPY,
             )
 
 

@@ -101,11 +101,11 @@ def process(subject: Subject) -> str | None:
     """It leaves the process as it was, for the runs that follow in it: settings of torch and Python, no threads."""
     if subject.threads:
         names = ", ".join(subject.threads[:MOST_NAMED]) + (", …" if len(subject.threads) > MOST_NAMED else "")
-        raise ConformanceError(f"Threads that it has started go on: {names}.", "Have them end in the same hook.")
+        raise ConformanceError(f"Threads that it started still run: {names}.", "End them in the same hook.")
     left = [name for name in subject.changed if not name.startswith(HARMLESS)]
     if left:
         raise ConformanceError(
-            f"It changes for the whole process: {', '.join(left)}.",
+            f"It changes settings of the whole process: {', '.join(left)}.",
             "Undo it in the same hook, for instance with a context manager. Runs put it back, but only at their end.",
         )
     return f"it changes {', '.join(subject.changed)}, which runs put back" if subject.changed else None

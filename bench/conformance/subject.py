@@ -135,7 +135,7 @@ class Subject:
         settings: Hyperparameters that differ from their defaults.
         device: Where it is checked.
         searches: The searches that were watched, by the kind of images.
-        changed: What it has changed for the whole process and left so, when all is over.
+        changed: Settings of the process that it has changed.
         threads: Threads that it has left behind.
     """
 
@@ -171,7 +171,7 @@ class Subject:
             return new_trainer(self.spec(problem), data or problem.data(), self.device)
 
     def ready(self, problem: Problem) -> Trainer:
-        """Start a run, up to the first step; where the method searches, the one run whose search is over."""
+        """Start a run, up to the first step; a method that searches has searched once, for all checks."""
         trainer = self.searched(problem).trainer if self.target.searches else self.trainer(problem)
         trainer.method.start_epoch(0)
         return trainer
@@ -183,12 +183,7 @@ class Subject:
         return self.searches[problem.name]
 
     def search(self, problem: Problem, *, seed: int) -> Search:
-        """Start a run and have it search.
-
-        Args:
-            problem: The kind of images.
-            seed: Seed of the global generators, which should make no difference.
-        """
+        """Start a run and have it search; the seed of the global generators should make no difference."""
         seed_globally(seed)
         trainer = self.trainer(problem)
         watch = SearchSpy(trainer.method.search)

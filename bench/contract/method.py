@@ -22,7 +22,7 @@ Policy = Callable[[Tensor, torch.Generator], Tensor]
 
 
 class Hyperparameters(BaseModel):
-    """Base of a method's hyperparameters: typed, with a range and a description for each; unknown names are refused."""
+    """Base of a method's hyperparameters. Each has a type, limits and a description; unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -32,11 +32,11 @@ H = TypeVar("H", bound=Hyperparameters)
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a method may know of the run that it is part of.
+    """What a method may know of the run that it is part of; `augbench.small_context` makes one for tests.
 
     Attributes:
-        space: The shared augmentation space at the size of the images.
-        channels: Colour channels of the images; the wide space takes 1 or 3.
+        space: The affine space at the size of the images.
+        channels: Colour channels of the images; image operations take 1 or 3.
         classes: Number of classes.
         train_size: Number of training images.
         epochs: Epochs of the training phase; where a budget is equal in image passes, those of the method's copies.
@@ -56,7 +56,7 @@ class RunContext:
 
     @property
     def image_space(self) -> ImageSpace:
-        """The wide space of image-processing operations at the size of the images."""
+        """The space of image operations at the size of the images."""
         return ImageSpace(self.space.image_size)
 
 
@@ -64,10 +64,12 @@ class RunContext:
 class AugmentedBatch:
     """Augmented copies of a batch.
 
+    They stand copy by copy: two copies of the images a, b, c are the rows a₀ b₀ c₀ a₁ b₁ c₁, as `repeat` makes them.
+
     Attributes:
-        images: M copies of B images, copy by copy, float in [0, 1] or normalised; (M·B, C, H, W).
-        draw: The draws behind them where the shared space made them.
-        normalised: Whether images are what `RunContext.network_input` says instead of in [0, 1].
+        images: M copies of B images, float in [0, 1] or normalised; (M·B, C, H, W).
+        draw: The M·B draws that made them, if they came from the affine space.
+        normalised: Whether images are as `RunContext.network_input` says, instead of in [0, 1].
     """
 
     images: Tensor
@@ -78,10 +80,16 @@ class AugmentedBatch:
 class Method(Generic[H]):
     """An augmentation learner.
 
-    The training loop calls, for each run, `wrap_network`, `search` (where `searches`), and then for each epoch
-    `start_epoch`, for each step `augment`, `loss`, `regulariser`, `after_backward`, and at the end of the epoch
-    `after_epoch`. Evaluation calls `test_policy`. What the method learns goes into `learnable` and, where
-    it uses optimisers of its own, they go into `optimizers`: both are then saved and restored with the run.
+    The training loop calls its hooks in this order::
+
+        wrap_network, search (if `searches`)
+        each epoch:  start_epoch
+            each step:  augment, loss, regulariser, after_backward
+            after_epoch
+        evaluation:  test_policy, sample_transforms
+
+    What the method learns goes into `learnable`, optimisers of its own into `optimizers`: both are saved and restored
+    with the run.
 
     Attributes:
         name: The registered name; set by the decorator.
@@ -92,6 +100,20 @@ class Method(Generic[H]):
         searches: Whether there is a search phase before training.
         hyperparameters_type: The class of its hyperparameters.
         quick_hyperparameters: Values with which a search takes seconds, for `augbench check method` and tests.
+
+    Examples:
+        A method that darkens each copy at random:
+
+        >>> import torch
+        >>> from augbench import AugmentedBatch, Hyperparameters, Method, repeat, small_context, to_unit_interval
+        >>> class Darkened(Method[Hyperparameters]):
+        ...     def augment(self, images, generator):
+        ...         copies = to_unit_interval(repeat(images, self.copies))
+        ...         return AugmentedBatch(copies * torch.rand(len(copies), 1, 1, 1, generator=generator))
+        >>> method = Darkened(Hyperparameters(), small_context(copies=2))
+        >>> images = torch.zeros(8, 1, 14, 14, dtype=torch.uint8)
+        >>> method.augment(images, torch.Generator()).images.shape
+        torch.Size([16, 1, 14, 14])
     """
 
     name: ClassVar[str]
@@ -122,7 +144,7 @@ class Method(Generic[H]):
         return network
 
     def start_epoch(self, epoch: int) -> None:
-        """Anneal; `epoch` counts from 0. Must depend on nothing but the epoch, so that a run can be resumed."""
+        """Anneal; `epoch` counts from 0. Depend on nothing but the epoch, so that a run can be resumed."""
 
     def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Make the augmented copies of a batch.
@@ -136,7 +158,7 @@ class Method(Generic[H]):
     def augment_indexed(self, images: Tensor, indices: Tensor, generator: torch.Generator) -> AugmentedBatch:
         """Make the copies of the images with these indices, as the training loop asks for them.
 
-        Only to be overridden to spare the gather; what is made and what is drawn must be the same as by `augment`.
+        Override it only to spare the gather; it must make and draw the same as `augment`.
 
         Args:
             images: All training images; (N, C, H, W), uint8.
@@ -224,10 +246,25 @@ class Method(Generic[H]):
 
 
 class SharedSpaceMethod(Method[H]):
-    """A learner whose transforms are draws from the shared space: it says how to draw, the rest follows."""
+    """A learner whose transforms are draws from the affine space: `draw` says which, the rest follows.
+
+    Examples:
+        A method that mirrors every other copy, torchvision's `RandomHorizontalFlip(p=0.5)`:
+
+        >>> import torch
+        >>> from augbench import Hyperparameters, SharedSpaceMethod, small_context
+        >>> class Flipped(SharedSpaceMethod[Hyperparameters]):
+        ...     def draw(self, count, generator):
+        ...         space = self.context.space
+        ...         flip = torch.tensor([float(block.name == "flip") for block in space.blocks])
+        ...         return space.sample(count, flip, space.maxima(), generator)
+        >>> method = Flipped(Hyperparameters(), small_context())
+        >>> method.sample_transforms(5, torch.Generator()).shape
+        torch.Size([5, 2, 3])
+    """
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:
-        """Draw `count` transforms, one for each image; whatever is learned by gradients is differentiable in them."""
+        """Draw `count` transforms, one for each image, differentiable in what is learned by gradients."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to draw: override `draw`.")
 
     def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
@@ -259,28 +296,29 @@ class SharedSpaceMethod(Method[H]):
 
 
 def learned_numbers(method: Method[Any], said: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """Return what a method has learned as plain numbers, whether it says so in Python's, NumPy's or torch's.
+    """Return what a method has learned as Python numbers.
 
     Args:
         method: The method.
-        said: What its `learned` has returned; asked now if left out.
+        said: What its `learned` has returned; asked now by default.
 
     Raises:
-        UserError: If something that it names is no single number.
+        UserError: If a value is not one number.
     """
-    said = method.learned() if said is None else said
-    return {key: _plain_number(method, key, value) for key, value in said.items()}
+    numbers = {key: single_number(value) for key, value in (method.learned() if said is None else said).items()}
+    for key, value in numbers.items():
+        if not isinstance(value, int | float):
+            raise UserError(
+                f"`learned` of the method {method.name!r} says {shortened(repr(value))} for {key!r}, a "
+                f"{type(value).__name__}. Return one number for each name: a Python number, or an array or tensor with "
+                "one element."
+            )
+    return numbers
 
 
-def _plain_number(method: Method[Any], key: str, value: object) -> float:
-    if isinstance(value, np.generic | np.ndarray | Tensor) and np.prod(value.shape) == 1:
-        value = value.item()
-    if isinstance(value, int | float):
-        return value
-    raise UserError(
-        f"`learned` of the method {method.name!r} says {shortened(repr(value))} for {key!r}, a {type(value).__name__}. "
-        "Each value must be one number: of Python, or an array or tensor with one element."
-    )
+def single_number(value: Any) -> Any:
+    """Take the number out of a NumPy array or a tensor with one element; leave everything else as it is."""
+    return value.item() if isinstance(value, np.generic | np.ndarray | Tensor) and np.prod(value.shape) == 1 else value
 
 
 def repeat(images: Tensor, copies: int) -> Tensor:

@@ -29,17 +29,21 @@ class BuildNetwork(Protocol):
 
 @dataclass(frozen=True)
 class SearchProblem:
-    """What a search phase may use: training images only, some of them held out. Test images never get here.
+    """What a search phase may use: the training images, part of them held out. Test images never get here.
 
-    Images are copied only where they are asked for. Which ones a search asks for is recorded with its run.
+    ::
+
+        images (N)  ├── train        to fit networks on
+                    └── validation   held out, to judge policies by
+
+    Images are copied when they are asked for. The run records which ones a search asked for.
 
     Attributes:
         images: All training images.
         held_out: Which of them are held out from training for the search; fixed for a data set; (N,) bool.
         build_network: Makes a freshly initialised network.
         generator: Source of randomness on the device.
-        count_passes: To be told how many images went through a network, step by step: this is also where a
-            search can be interrupted.
+        count_passes: Call it with the number of images after each pass through a network; it may interrupt the search.
     """
 
     images: Split
@@ -65,13 +69,13 @@ class SearchProblem:
         At least one of each class, where `count` is not below the number of classes.
 
         Raises:
-            UserError: If so few leave less than two.
+            UserError: If fewer than two are left.
         """
         chosen = self._choose(torch.cat([self._fitted, self._validation]), count)
         if len(chosen) < 2:
             raise UserError(
                 f"A search on {count} of {len(self.images)} images has too few of each class. Raise `search_images` in "
-                "the suite to several for each class."
+                "the suite to several images of each class."
             )
         return self._take(chosen)
 
@@ -87,8 +91,7 @@ class SearchProblem:
         if not all(map(len, parts)):
             raise UserError(
                 f"The method's search_images = {count} leaves no image of any class to fit on or to hold out, since "
-                "class shares are kept. Raise it in the suite, to at least four for each class, and give the command "
-                "again."
+                "class shares are kept. Raise it in the suite to at least four images of each class."
             )
         fitted, validation = map(self._take, parts)
         return fitted, validation
@@ -119,12 +122,9 @@ class SearchProblem:
 
 
 def shuffled_batches(split: Split, size: int, generator: torch.Generator) -> Iterator[Split]:
-    """Yield batches without end, each pass over the images in a new order; passes end with a smaller batch.
+    """Yield batches of `size` images without end, each pass over the images in a new order.
 
-    Args:
-        split: The images.
-        size: Images in a batch.
-        generator: Source of randomness on the images' device.
+    The last batch of a pass may be smaller.
     """
     while True:
         order = torch.randperm(len(split), device=split.labels.device, generator=generator)

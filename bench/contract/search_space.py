@@ -1,4 +1,4 @@
-"""Which values of a hyperparameter a tuning tries: its author says so where it is declared."""
+"""The values of a hyperparameter that a tuning tries, declared where the hyperparameter is."""
 
 import math
 from typing import Any
@@ -17,8 +17,8 @@ class Range(BaseModel):
         low: The least, for numbers.
         high: The greatest.
         log: Whether numbers are spread evenly over orders of magnitude.
-        whole: Whether numbers are whole.
-        choices: The values themselves, for what is no number.
+        whole: Whether they are integers.
+        choices: The values themselves, where they are not numbers.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -39,27 +39,23 @@ class Range(BaseModel):
             raise ValueError(f"a logarithmic range cannot begin at {self.low:g}: give a low above 0")
         return self
 
-    def from_unit(self, fraction: float) -> Choice:
-        """Return the value that is so far along the range; even shares give the values their even spread.
-
-        Args:
-            fraction: In [0, 1).
-        """
+    def from_unit(self, u: float) -> Choice:
+        """Map u in [0, 1) to a value; a uniform u gives every part of the range its share."""
         if self.choices:
-            return self.choices[int(fraction * len(self.choices))]
-        # Each whole number has as long a part as any other, also the first and the last.
+            return self.choices[int(u * len(self.choices))]
+        # every integer has as long a part as any other, also the first and the last
         low, high = (self.low - 0.5, self.high + 0.5) if self.whole else (self.low, self.high)
-        value = low * (high / low) ** fraction if self.log else low + fraction * (high - low)
+        value = low * (high / low) ** u if self.log else low + u * (high - low)
         return self.legible(value)
 
     def legible(self, value: float) -> float | int:
-        """Round a number to what it is written as, within the range."""
+        """Round a number to the digits that are written down, within the range."""
         if self.whole:
             return int(min(max(round(value), self.low), self.high))
         return min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
 
     def contains(self, value: object) -> bool:
-        """Whether a value is one of those."""
+        """Whether a value is in the range."""
         if self.choices:
             return value in self.choices
         return isinstance(value, int | float) and self.low <= value <= self.high
@@ -79,18 +75,26 @@ def tunable(
     choices: tuple[Choice, ...] = (),
     **field: Any,
 ) -> Any:
-    """Declare a hyperparameter that `augbench tune` looks for, in place of pydantic's `Field`.
+    """Declare a hyperparameter that `augbench tune` tunes, in place of pydantic's `Field`.
 
     Args:
-        default: Its value where nothing is tuned, which has to be among those that are tried.
+        default: Its value without tuning; one of the values to try.
         low: The least value to try.
         high: The greatest.
-        log: Whether to spread the values evenly over orders of magnitude, as one does with learning rates and weights.
-        choices: The values to try where they are no numbers, in place of `low` and `high`.
-        **field: As for `Field`: limits of what is valid at all, and the description.
+        log: Whether to spread the values evenly over orders of magnitude, as for learning rates and weights.
+        choices: The values to try where they are not numbers, instead of `low` and `high`.
+        **field: As for `Field`: limits of valid values, and the description.
 
     Raises:
-        ValueError: If there is nothing between low and high, the default is not there, or None is tried and is not it.
+        ValueError: If nothing is between low and high, or the default is not among the values to try.
+
+    Examples:
+        >>> from augbench import Hyperparameters, tunable
+        >>> class Blurring(Hyperparameters):
+        ...     width: float = tunable(0.1, low=0.01, high=1, log=True, gt=0, le=10, description="width, in pixels")
+        ...     kernel: str = tunable("box", choices=("box", "disc"), description="shape of the kernel")
+        >>> Blurring(width=5).model_dump()  # valid, though no tuning tries it
+        {'width': 5.0, 'kernel': 'box'}
     """
     tried = Range(low=low, high=high, log=log, whole=isinstance(default, int), choices=choices)
     if not tried.contains(default):

@@ -21,8 +21,8 @@ from augbench.bench.registry.registry import register
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import LAUNCHER_VARIABLE, last_owner
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.training.environment import COMMAND_VARIABLE, available_devices, given_command
-from augbench.bench.training.memory import kills_for_memory
+from augbench.bench.training.process_memory import kills_for_memory
+from augbench.bench.training.provenance import COMMAND_VARIABLE, available_devices, given_command
 
 POLL_SECONDS = 0.25
 LAST_WORDS = 2000  # bytes of what a worker has printed

@@ -20,8 +20,7 @@ from augbench.bench.registry.registry import register
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import LAUNCHER_VARIABLE
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.training.code_state import fingerprint
-from augbench.bench.training.environment import COMMAND_VARIABLE, given_command
+from augbench.bench.training.provenance import COMMAND_VARIABLE, fingerprint, given_command
 
 if TYPE_CHECKING:
     from augbench.bench.launchers.ray_jobs.trials import Task

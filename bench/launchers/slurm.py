@@ -30,8 +30,7 @@ from augbench.bench.runs.run_states import RunStates
 from augbench.bench.runs.slurm_client import SlurmError
 from augbench.bench.runs.slurm_queue import cancel_named
 from augbench.bench.runs.submissions import Submission, new_submission, read_submissions, submitting
-from augbench.bench.training.code_state import fingerprint
-from augbench.bench.training.environment import given_command
+from augbench.bench.training.provenance import fingerprint, given_command
 
 if TYPE_CHECKING:  # submitit is an extra
     from augbench.bench.launchers.slurm_jobs.sbatch import ArrayExecutor

@@ -18,6 +18,16 @@ class NetworkSource(ABC):
         name: The registered name; set by the decorator.
         version: To be raised whenever the network changes; part of a run's identity.
         title: One line for tables and lists.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> from augbench import NetworkSource
+        >>> class Linear(NetworkSource):
+        ...     def build(self, channels, classes):
+        ...         return nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(16 * channels, classes))
+        >>> Linear().build(channels=3, classes=10)(torch.zeros(8, 3, 32, 32)).shape
+        torch.Size([8, 10])
     """
 
     name: ClassVar[str]
@@ -106,8 +116,7 @@ def _logits(source: NetworkSource, network: nn.Module, images: Tensor) -> object
             raise
         raise UserError(
             f"The network {source.name!r} cannot take images of {side}×{side} pixels: it needs at least {needed} "
-            "pixels a side. Choose another network in the suite, or larger images; `augbench list networks` shows what "
-            "there is."
+            "pixels a side. Choose another network (`augbench list networks`) or larger images in the suite."
         ) from None
 
 
@@ -120,6 +129,4 @@ def _takes(network: nn.Module, images: Tensor, side: int) -> bool:
 
 
 def _unusable(source: NetworkSource, problem: str) -> UserError:
-    return UserError(
-        f"The network {source.name!r} cannot be used: {problem}. Correct it, then give the same command again."
-    )
+    return UserError(f"The network {source.name!r} cannot be used: {problem}. Correct it, then repeat the command.")

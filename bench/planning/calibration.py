@@ -17,10 +17,10 @@ from augbench.bench.common.files import NotReadError, make_folder, read_json, wr
 from augbench.bench.common.randomness import epoch_order, generator
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.spec import RunSpec, canonical_json
-from augbench.bench.training.environment import describe_device
 from augbench.bench.training.evaluation import CHUNK, chunks_at_once, predict, predict_with_draws
 from augbench.bench.training.probe import accuracies
 from augbench.bench.training.probe_kinds import ROTATION
+from augbench.bench.training.provenance import describe_device
 from augbench.bench.training.stopping import StopRequested
 from augbench.bench.training.trainer import Trainer, new_trainer
 

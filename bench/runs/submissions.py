@@ -47,7 +47,7 @@ class Submission(BaseModel):
         error: Why there is none.
         resources: What each job was given.
         arguments: What a job needs to know besides: device, data, plug-ins and settings.
-        code: Which code is to run, as in `code_state.py`.
+        code: Which code is to run, as in `provenance.py`.
         command: The command that a person gave.
         time: When.
         host: Where.

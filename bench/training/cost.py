@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from augbench.bench.training.environment import describe_device
+from augbench.bench.training.provenance import describe_device
 
 if TYPE_CHECKING:  # whoever reads records of costs needs no torch
     import torch

@@ -47,7 +47,7 @@ def predict(
     transform: Callable[[Tensor], Tensor] = to_unit_interval,
     between: Callable[[], object] = lambda: None,
 ) -> Tensor:
-    """Softmax probabilities; only those images are floats at a time that go through the network together.
+    """Softmax probabilities of images, which become floats a chunk at a time.
 
     Args:
         network: Takes images in [0, 1].
@@ -184,12 +184,12 @@ def _mean_and_deviation(values: list[float]) -> dict[str, Any]:
 def compare_with_planted(
     method: Method[Any], law: PlantedDistribution | None, protocol: Protocol, seed: int
 ) -> dict[str, Any]:
-    """Compare what a method learned with what was planted; no phase is charged for it, since no image is looked at.
+    """Compare what a method learned with what was planted. It counts towards no phase, since it needs no image.
 
     Returns:
-        `planted`, the name of the law with the coordinates that it changes, and `recovery`, a distance for each
-        coordinate (see `bench/augmentation/transform_distribution.py`), which is left out for methods whose images are
-        not those of a map of the plane. Nothing where no law is known.
+        `planted`: the name of the law and the coordinates that it changes. `recovery`: a distance for each coordinate
+        (see `bench/augmentation/transform_distribution.py`); left out for methods that do not map the plane. Empty
+        where nothing was planted.
 
     Raises:
         DivergedError: If a learned map is not finite or cannot be inverted.

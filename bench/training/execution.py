@@ -1,7 +1,7 @@
-"""One attempt at a run: what it records while it goes on, and when it saves.
+"""One attempt at a run: what it records on the way, and when it saves.
 
-Progress is written without being flushed to disk, and no more often than somebody looks: on a cluster hundreds of runs
-share one file system.
+Progress is not flushed to disk, and written no more often than somebody looks: on a cluster hundreds of runs share one
+file system.
 """
 
 import os
@@ -128,8 +128,8 @@ class Execution:
         except ValueError as error:
             name = trainer.spec.method.name
             raise UserError(
-                f"What `state_dict` of the method {name!r} returns cannot be read from a file again ({error}). Return "
-                f"tensors, numbers, texts, lists and dictionaries only; `augbench check method {name}` tells more."
+                f"A file cannot hold what `state_dict` of the method {name!r} returns ({error}). Return tensors, "
+                f"numbers, texts, lists and dictionaries only; `augbench check method {name}` tells more."
             ) from None
 
 

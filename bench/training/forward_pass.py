@@ -40,8 +40,8 @@ class _Plain(nn.Module):
 class ForwardPass:
     """A network as a training step runs it; the network itself stays as it is, for evaluation and to be saved.
 
-    Batches of a shape that was prepared go the fast way, all others, such as the last one of an epoch, the plain one.
-    So do those with a gradient where none was prepared for, which a CUDA graph would lose.
+    Batches of a prepared shape go the fast way; all others, such as the last one of an epoch, go the plain way. So do
+    batches with a gradient that was not prepared for: a CUDA graph would lose it.
     """
 
     def __init__(self, network: nn.Module, acceleration: Acceleration, device: torch.device) -> None:
@@ -62,8 +62,8 @@ class ForwardPass:
             if len(copies.images) > 1:
                 raise
             raise UserError(
-                f"A batch of a single image cannot be trained on: {error}. Choose a batch_size of the budget in the "
-                "suite that leaves more than one image for the last batch of an epoch, or more baseline_copies."
+                f"The network cannot train on a batch of a single image: {error}. Choose a batch_size in the suite's "
+                "budget that leaves more than one image for the last batch of an epoch, or more baseline_copies."
             ) from error
 
     def _logits(self, copies: AugmentedBatch) -> Tensor:
@@ -80,8 +80,8 @@ class ForwardPass:
     def prepare(self, copies: AugmentedBatch) -> None:
         """Compile for batches like this one, or record a CUDA graph of it, where the budget says so.
 
-        Passes are done with it, forwards and backwards: buffers and gradients of the network change, and torch's random
-        state. What torch had compiled for others in this process is forgotten, so that no limit of it is reached.
+        It goes forwards and backwards through the network, which changes buffers, gradients and torch's random state.
+        What torch compiled before in this process is forgotten, so that torch's limit on compilations is not reached.
 
         Raises:
             RetryableError: If the budget asks for CUDA graphs and there is no GPU, or the compiler cannot work where
@@ -89,15 +89,14 @@ class ForwardPass:
         """
         if self.acceleration.compiled and any(map(str.isspace, tempfile.gettempdir())):
             raise RetryableError(
-                f"The budget asks for compiled steps, and torch's compiler fails in {tempfile.gettempdir()!r}, since "
-                "there is a blank in that path. Set the variable TMPDIR to another folder, then give the same command "
-                "again."
+                f"The budget asks for compiled steps, but torch's compiler fails in {tempfile.gettempdir()!r}, since "
+                "that path has a blank. Set the variable TMPDIR to another folder, then repeat the command."
             )
         if self.acceleration.cuda_graphs and self.device.type != "cuda":
             raise RetryableError(
-                f"The budget asks for CUDA graphs, which need a GPU, and the run was placed on {self.device.type}. "
-                "Give the same command with --device cuda, or take `cuda_graphs` out of the suite's `acceleration`, "
-                "which makes other runs of it."
+                f"The budget asks for CUDA graphs, which need a GPU, but the run was placed on {self.device.type}. "
+                "Repeat the command with --device cuda, or take `cuda_graphs` out of the suite's `acceleration`, "
+                "which makes these other runs."
             )
         has_gradient = copies.images.requires_grad
         self._prepared[copies.images.shape, copies.normalised] = self._fast(copies), has_gradient

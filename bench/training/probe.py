@@ -42,8 +42,8 @@ def accuracies(
 ) -> list[float]:
     """Accuracy of a network on the test images under one transform after the other.
 
-    Each matrix is applied to all test images as by a data set that transforms its images: bilinear, with black where
-    nothing was, then averaged down where the network takes smaller images, in whole grey levels.
+    Each acts on all test images as in a data set of transformed images: bilinear, black outside, then averaged down to
+    the images that the network takes, in whole grey levels.
 
     Args:
         network: Takes images in [0, 1]; it is left in evaluation mode.

@@ -1,7 +1,7 @@
-"""What strangers' code may change in a process that executes other runs afterwards, and putting it back.
+"""Putting back what user code changes in a process that executes other runs afterwards.
 
-A process executes many runs. A method, a network or a data set that sets torch's default type, changes the working
-folder or replaces a function of torch would otherwise change every run after its own.
+Otherwise a method, network or data set that sets torch's default type, changes the working folder or replaces a
+function of torch would change every later run in its process.
 """
 
 import gc
@@ -23,12 +23,8 @@ import torch.nn.functional
 
 MODULES: tuple[ModuleType, ...] = (torch, torch.nn, torch.nn.functional, np, random)
 TYPES: tuple[type, ...] = (torch.Tensor, torch.nn.Module)
-OF_LIBRARIES = (
-    "TORCHINDUCTOR_",
-    "_TORCHINDUCTOR_",
-    "TRITON_",
-    "KMP_",
-)  # variables that torch's own libraries set while they are imported
+OF_LIBRARIES = ("TORCHINDUCTOR_", "_TORCHINDUCTOR_", "TRITON_", "KMP_")
+"""How variables begin that torch's own libraries set while they are imported."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +157,7 @@ def _is_of(owner: ModuleType | type, function: object) -> bool:
 
 @contextmanager
 def put_back(tell: Callable[[list[str]], None]) -> Iterator[None]:
-    """Put back at the end of the block what code in it has changed in this process and left so.
+    """Put back at the end of the block what code in it has changed in this process.
 
     Args:
         tell: Called with the names of what was put back, if there is any.
@@ -184,5 +180,5 @@ def put_back(tell: Callable[[list[str]], None]) -> Iterator[None]:
 
 
 def threads_left_behind(before: Collection[threading.Thread]) -> list[str]:
-    """Name the threads of Python that go on and were not there before; those that end with the process do no harm."""
+    """Name the threads of Python that were started since and still run, but for those that end with the process."""
     return [one.name for one in threading.enumerate() if one not in before and not one.daemon]

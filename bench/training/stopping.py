@@ -1,4 +1,4 @@
-"""How a run that goes on is asked to stop: at its next step it saves its state and ends."""
+"""Asking a run to stop: at its next step it saves its state and ends."""
 
 import os
 import signal
@@ -26,11 +26,11 @@ class StopSignal:
     """Whether a run was asked to stop, and why.
 
     Args:
-        parent: Process id of the process that has started this one and without which it is to stop; None for none.
+        parent: Id of the process that started this one; when it is gone, this one stops. None for no such process.
 
     Attributes:
-        cause: Why, the first time that it was asked; None if it was not.
-        received: Names of the signals that came, in their order.
+        cause: Why, the first time that it was asked; None if it was not asked.
+        received: Names of the signals received, in order.
     """
 
     def __init__(self, parent: int | None = None) -> None:
@@ -55,7 +55,7 @@ class StopSignal:
         self.request(self._meaning[number])
 
     def request(self, cause: StopCause) -> None:
-        """Ask to stop; that the run belongs to somebody else now outweighs every other cause."""
+        """Ask to stop; being taken over outweighs every other cause."""
         if self.cause is None or cause is StopCause.TAKEN_OVER:
             self.cause = cause
 

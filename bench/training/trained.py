@@ -17,18 +17,20 @@ from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.trainer import Trainer, new_trainer
 from augbench.bench.training.worker import load_dataset
 
-THEN = "then give this command again"
+THEN = "then repeat this command"
 AGAIN = f"Move the folder away or delete it, run the suite again, {THEN}; the other runs are not affected."
 
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """A finished run.
+    """A finished run, as `load_network` builds it again.
+
+    `network(images / 255).argmax(1)` predicts the classes (N,) of uint8 images (N, C, H, W).
 
     Attributes:
         spec: What the run is.
         data: Its data set, on the device.
-        network: Its trained network, which takes images in [0, 1], in evaluation mode.
+        network: Its trained network, in evaluation mode: from images (N, C, H, W) in [0, 1] to logits (N, classes).
         method: Its learner, with what it has learned.
     """
 
@@ -99,8 +101,7 @@ def load_trained_state(folder: RunFolder, trainer: Trainer) -> None:
         trainer.method.load_state_dict(state["method"])
     except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
-            f"{folder.model} does not fit the run's network and method as they are here ({type(error).__name__}). "
-            f"{AGAIN}"
+            f"{folder.model} does not fit the run's network and method installed here ({type(error).__name__}). {AGAIN}"
         ) from None
 
 

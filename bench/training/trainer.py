@@ -27,7 +27,7 @@ from augbench.bench.training.forward_pass import ForwardPass
 
 
 class Observer(Protocol):
-    """What is told of a run's progress. `after_step` and `during_search` may raise StopRequested."""
+    """Follows a run's progress. `after_step` and `during_search` may raise StopRequested."""
 
     def during_search(self, trainer: "Trainer") -> None:
         """Some images have gone through a network in the search phase; nothing of it can be saved yet."""
@@ -291,8 +291,8 @@ class Trainer:
         if state["device_type"] != self.device.type:
             raise RetryableError(
                 f"The run was begun on {state['device_type']} and cannot go on on {self.device.type}, since random "
-                f"numbers differ. Give the same command with --device {state['device_type']}, or delete the folder to "
-                "have the run start again."
+                f"numbers differ. Repeat the command with --device {state['device_type']}, or delete its folder to "
+                "start it anew."
             )
         self.step, self.searched, self.rows = state["step"], state["searched"], list(state["rows"])
         self.search_images = state["search_images"]
@@ -311,7 +311,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
 
     Args:
         spec: What the run is.
-        data: Its data set, whole; what a run must not see of it is taken away here.
+        data: Its whole data set; a trial of a tuning gets its training images alone.
         device: Where everything is to live.
     """
     data = (data.for_tuning() if spec.protocol.evaluated_on == "validation" else data).to(device)
@@ -353,7 +353,7 @@ def _new_method(spec: RunSpec, method_type: type[Method[Any]], context: RunConte
 
 
 def _network_input(method_type: type[Method[Any]], data: ImageData, acceleration: Acceleration) -> NetworkInput | None:
-    """Say what the network takes where images can be normalised as they are resampled, all of it in one kernel."""
+    """Return what the network takes if one kernel can resample and normalise the images; else None."""
     wraps = method_type.wrap_network is not Method.wrap_network
     if wraps or not fused_resampling.usable(data.train.images.device):
         return None
@@ -381,18 +381,11 @@ def build_network(
 def network_optimizer(network: nn.Module, budget: Budget) -> torch.optim.Optimizer:
     """Build the optimiser that a budget asks for."""
     fused = budget.acceleration.fused_optimizer or None  # None leaves it to torch
+    parameters, rate, decay = network.parameters(), budget.learning_rate, budget.weight_decay
     if budget.optimizer == "adam":
-        return torch.optim.Adam(
-            network.parameters(), lr=budget.learning_rate, weight_decay=budget.weight_decay, fused=fused
-        )
-    return torch.optim.SGD(
-        network.parameters(),
-        lr=budget.learning_rate,
-        momentum=budget.momentum,
-        nesterov=budget.momentum > 0,
-        weight_decay=budget.weight_decay,
-        fused=fused,
-    )
+        return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=fused)
+    nesterov = budget.momentum > 0
+    return torch.optim.SGD(parameters, rate, budget.momentum, weight_decay=decay, nesterov=nesterov, fused=fused)
 
 
 def new_sums(device: torch.device) -> EpochSums:

@@ -29,13 +29,13 @@ from augbench.bench.runs.claim import BusyError, TakenOverError, heartbeat
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_log import crashes_to, log_to, logger
-from augbench.bench.training.allocator import keep_freed_memory
-from augbench.bench.training.environment import choose_device, describe_device, describe_environment
 from augbench.bench.training.evaluation import compare_with_planted, evaluate, summarise
 from augbench.bench.training.examples import draw_examples, write_examples
 from augbench.bench.training.execution import Execution
 from augbench.bench.training.probe import rotation_probe
+from augbench.bench.training.process_memory import keep_freed_memory
 from augbench.bench.training.process_state import put_back, threads_left_behind
+from augbench.bench.training.provenance import choose_device, describe_device, describe_environment
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training.trainer import Trainer, new_trainer
 
@@ -114,8 +114,8 @@ def _stopped(execution: Execution, idle: int) -> tuple[RunState, dict[str, Any]]
         raise TakenOverError(str(execution.folder.path))
     state, kind, how = HOW_STOPPED[cause]
     signals = f" ({', '.join(execution.stop.received)})" if execution.stop.received else ""
-    goes_on = "it is saved, and the same command goes on from here"
-    then = "the tuning does not go on with it" if cause is StopCause.EARLY_STOPPED else goes_on
+    is_final = cause is StopCause.EARLY_STOPPED
+    then = "the tuning does not resume it" if is_final else "it is saved, and the same command resumes it"
     reason = f"{how}{signals}; {then}."
     idle = idle + 1 if execution.saved == execution.begun else 0
     return state, {"cause": kind, "reason": reason, "signals": execution.stop.received, IDLE_ATTEMPTS: idle}
@@ -135,17 +135,17 @@ def _run(execution: Execution, settings: ExecutionSettings) -> None:
     keep_freed_memory()
     surroundings = _record_environment(execution, device, settings)
     threads = threading.enumerate()
-    with put_back(_tell_what_was_put_back):  # other runs follow in this process
+    with put_back(_log_what_was_put_back):  # other runs follow in this process
         trainer = _begin(execution, settings.data, device)
         _train(execution, trainer)
         execution.report("evaluation")
         _finish(execution, trainer, surroundings["code"])
     if names := threads_left_behind(threads):
-        logger.warning("Threads that the run has started go on: %s.", ", ".join(names))
+        logger.warning("The run has ended, but threads that it started have not: %s.", ", ".join(names))
 
 
-def _tell_what_was_put_back(names: Sequence[str]) -> None:
-    logger.warning("Changed by the run, and put back for the next one in this process: %s.", ", ".join(names))
+def _log_what_was_put_back(names: Sequence[str]) -> None:
+    logger.warning("The run changed settings, put back for the next one in this process: %s.", ", ".join(names))
 
 
 def _begin(execution: Execution, data: Path, device: torch.device) -> Trainer:
@@ -182,6 +182,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     predictions = evaluate(trainer.network, policy, test, spec.protocol, spec.seed, cost, check)
     probed, side = trainer.data.probe_images, trainer.data.image_size
     probe = rotation_probe(trainer.network, probed, spec.protocol.probed_angles, cost, check, side)
+    mean, deviation = trainer.data.mean_and_deviation
     result = {
         "identity": spec.identity,
         "metrics": summarise(predictions, spec.protocol.calibration_bins),
@@ -195,7 +196,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "train_images": len(trainer.data.train),
         "test_images": len(test),
         "data": trainer.data.provenance,
-        "channels": _channel_statistics(trainer.data),
+        "channels": {"mean": mean.tolist(), "deviation": deviation.tolist()},
         "search_images": trainer.search_images,
         "attempts": execution.ownership.attempt,
         **compare_with_planted(trainer.method, trainer.data.planted, spec.protocol, spec.seed),
@@ -208,11 +209,6 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     write_examples(folder, draw_examples(trainer))
     execution.ownership.verify()
     write_json(folder.path / "result.json", result)
-
-
-def _channel_statistics(data: ImageData) -> dict[str, list[float]]:
-    mean, deviation = data.mean_and_deviation
-    return {"mean": mean.tolist(), "deviation": deviation.tolist()}
 
 
 def _record_environment(execution: Execution, device: torch.device, settings: ExecutionSettings) -> dict[str, Any]:
@@ -229,7 +225,7 @@ def _record_environment(execution: Execution, device: torch.device, settings: Ex
 
 
 def _earlier_attempts(path: Path) -> list[Any]:
-    """Read the surroundings of earlier attempts; that they are damaged is no reason to lose what was computed."""
+    """Read the surroundings of earlier attempts; where they are damaged, the run goes on all the same."""
     if not path.exists():
         return []
     try:
@@ -239,7 +235,7 @@ def _earlier_attempts(path: Path) -> list[Any]:
     except (ValueError, KeyError) as error:
         aside = path.with_name("environment-damaged.json")
         path.replace(aside)
-        logger.warning("What was recorded of earlier attempts is damaged and kept as %s: %s", aside.name, error)
+        logger.warning("The record of earlier attempts is damaged; it is kept as %s: %s", aside.name, error)
         return []
     return attempts
 
@@ -254,8 +250,8 @@ def load_dataset(component: Component, root: Path) -> ImageData:
 
 
 def _go_on_from(path: Path, trainer: Trainer) -> None:
-    """Have a run go on from its checkpoint, read into main memory: what it is loaded into copies it to a GPU."""
-    advice = "Give the command again with --retry-failed to have this run start from the beginning."
+    """Load a checkpoint into a run. It is read into main memory; what it is loaded into copies it to a GPU."""
+    advice = "Repeat the command with --retry-failed to start this run from the beginning."
     try:
         state = read_torch(path)
     except ValueError as error:
@@ -269,16 +265,15 @@ def _go_on_from(path: Path, trainer: Trainer) -> None:
     except USER_CODE_ERRORS as error:  # a plug-in may load part of it
         said = format_exception(error, *plugin_files())
         raise UserError(
-            f"The run cannot go on from its checkpoint {path}: {said}. It was written by other code, or is damaged. "
-            f"{advice}"
+            f"The run cannot go on from its checkpoint {path}: {said}. Other code wrote it, or it is damaged. {advice}"
         ) from error
 
 
 def serve(settings: ExecutionSettings, parent: int) -> None:
     """Execute the runs that come in on standard input, and answer each with its state.
 
-    Before the first one it says that it is ready. A line is a list in JSON, of the run's CPU threads and its folder, so
-    that any name of a folder fits into one.
+    First it says that it is ready. Each line is a JSON list of the run's CPU threads and its folder, so that a folder
+    may have any name.
     """
     stop = StopSignal(parent)
     stop.install({signal.SIGTERM: StopCause.REQUESTED})

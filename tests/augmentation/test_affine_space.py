@@ -1,6 +1,7 @@
-"""The shared space: its matrices, its action on images, its crop and its sampler, each against another computation."""
+"""The affine space: its matrices, its action on images, its crop and its sampler, each against another computation."""
 
 import math
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -11,10 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
-from torchvision.transforms import RandomCrop
 from torchvision.transforms import functional as vision
 
-from augbench.bench.augmentation.affine_space import Draw, Space, resample, shared_space, with_active
+from augbench.bench.augmentation.affine_space import Draw, Space, resample, shared_space
 
 Matrix = NDArray[np.float64]
 AFFINE = ("rotation", "x-scale", "y-scale", "x-shear", "half-turn", "flip")
@@ -90,7 +90,7 @@ def _draws(draw: st.DrawFn, padding: int = 4) -> Draw:
 # Matrices
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(draw=_draws())
 def test_inverse_matrix_is_the_inverse_of_the_blocks_multiplied_in_order(draw: Draw) -> None:
     expected = np.linalg.inv(_composed(AFFINE, draw))
@@ -103,26 +103,6 @@ def test_every_draw_of_a_batch_gets_its_own_matrix() -> None:
     draw = space.sample(64, torch.full((7,), 0.6), space.maxima().double(), generator)
     expected = np.stack([np.linalg.inv(_composed(AFFINE, draw, index)) for index in range(64)])
     np.testing.assert_allclose(space.inverse_matrices(draw).numpy(), expected, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("outer", "inner"),
-    [
-        ("rotation", "x-scale"),
-        ("rotation", "y-scale"),
-        ("rotation", "x-shear"),
-        ("rotation", "flip"),
-        ("x-scale", "x-shear"),
-        ("y-scale", "x-shear"),
-        ("x-shear", "flip"),
-    ],
-)
-def test_blocks_that_do_not_commute_act_inner_block_first(outer: str, inner: str) -> None:
-    space = shared_space(28)
-    draw = _single(space, **{outer.replace("-", "_"): 0.6, inner.replace("-", "_"): 0.5})
-    found = space.inverse_matrices(draw)[0].numpy()
-    np.testing.assert_allclose(found, np.linalg.inv(_composed((outer, inner), draw)), atol=1e-12)
-    assert np.abs(found - np.linalg.inv(_composed((inner, outer), draw))).max() > 0.1
 
 
 # Action on images
@@ -179,7 +159,7 @@ def test_elements_of_blocks_outside_the_composition_do_nothing() -> None:
     image = torch.rand(1, 1, 28, 28, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     draw = _single(space, (0, 8), rotation=1, x_scale=0.5, y_scale=0.5, x_shear=1, half_turn=1, flip=1, crop=1)
     assert (space.apply(image, draw) - image).abs().max() > 0.1
-    unused = with_active(draw, torch.zeros(1, 7, dtype=torch.bool))
+    unused = replace(draw, active=torch.zeros(1, 7, dtype=torch.bool))
     torch.testing.assert_close(space.apply(image, unused), image, atol=1e-6, rtol=0)
 
 
@@ -190,42 +170,13 @@ def test_identity_draw_leaves_uint8_images_as_they_are() -> None:
     torch.testing.assert_close(space.apply(images, draw), images.float() / 255, atol=1e-6, rtol=0)
 
 
-def _one_after_another(space: Space, image: Tensor, draw: Draw, order: tuple[str, ...]) -> Tensor:
-    for name in order:
-        only = torch.tensor([[block == name for block in BLOCKS]]) & draw.active
-        image = space.apply(image, with_active(draw, only))
-    return image
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_one_resampling_approximates_one_resampling_for_each_block(seed: int) -> None:
-    space, image = Space(image_size=128, padding=8), _smooth_image(128)
-    source = np.random.default_rng(seed)
-    values = {"rotation": source.uniform(0.5, 2.5), "x_scale": 0.25, "y_scale": -0.3, "x_shear": 0.5}
-    draw = _single(space, half_turn=1, flip=1, **values)
-    together = space.apply(image, draw)
-    assert (together - _one_after_another(space, image, draw, AFFINE[::-1])).abs().max() < 0.03
-    assert (together - _one_after_another(space, image, draw, AFFINE)).abs().max() > 0.3
-
-
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(draw=_draws())
 def test_every_draw_gives_values_between_0_and_1(draw: Draw) -> None:
     image = torch.rand(1, 1, 28, 28, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
     moved = shared_space(28).apply(image, draw)
     assert moved.shape == image.shape
     assert 0 <= moved.min() <= moved.max() <= 1
-
-
-@settings(deadline=None, max_examples=50)
-@given(draw=_draws())
-def test_uint8_and_float_images_give_the_same(draw: Draw) -> None:
-    images = torch.randint(256, (1, 3, 28, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(8))
-    single = Draw(draw.active, draw.magnitudes.float(), draw.half_turn, draw.flip, draw.offsets)
-    space = shared_space(28)
-    from_bytes, from_floats = space.apply(images, single), space.apply(images.float() / 255, single)
-    assert from_bytes.dtype == torch.float32
-    torch.testing.assert_close(from_bytes, from_floats, atol=1e-6, rtol=0)
 
 
 # Crop
@@ -243,17 +194,6 @@ def test_crop_equals_torchvision_pad_and_crop_at_all_81_offsets() -> None:
     assert len(places) == 81
     expected = torch.cat([vision.crop(vision.pad(image, [4]), row, column, 28, 28) for row, column in places])
     assert torch.equal(crops, expected)
-
-
-def test_every_random_crop_of_torchvision_is_one_of_ours() -> None:
-    image = torch.randint(1, 256, (1, 1, 28, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(10))
-    ours = {crop.numpy().tobytes() for crop in _all_crops(shared_space(28), image)[0]}
-    assert len(ours) == 81
-    theirs = RandomCrop(28, padding=4)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        drawn = {theirs(image[0]).numpy().tobytes() for _ in range(1000)}
-    assert drawn == ours
 
 
 def test_what_the_crop_cuts_off_stays_lost_when_a_later_block_shrinks_the_image() -> None:
@@ -274,7 +214,7 @@ def test_what_the_crop_cuts_off_stays_lost_when_a_later_block_shrinks_the_image(
 def _weighted_pixels(space: Space, ranges: Tensor, active: Tensor | None = None) -> Tensor:
     """Sum of weighted pixels of eight draws whose randomness is fixed."""
     draw = space.sample(8, torch.full((7,), 0.7), ranges, torch.Generator().manual_seed(11))
-    draw = draw if active is None else with_active(draw, active)
+    draw = draw if active is None else replace(draw, active=active)
     weights = torch.randn(8, 1, 48, 48, generator=torch.Generator().manual_seed(12), dtype=torch.float64)
     return (space.apply(_smooth_image(48).repeat(8, 1, 1, 1), draw) * weights).sum()
 

@@ -128,7 +128,10 @@ def _signature(kernel: Any, channels: int, output: str, in_full: bool) -> tuple[
 
 @with_triton
 @pytest.mark.parametrize("kernel", ["resample_kernel", "matrix_gradient_kernel"])
-@pytest.mark.parametrize(("channels", "output", "in_full"), [(1, "*fp32", False), (3, "*bf16", True)])
+@pytest.mark.parametrize(
+    ("channels", "output", "in_full"),
+    [pytest.param(1, "*fp32", False, marks=pytest.mark.slow), (3, "*bf16", True)],
+)
 def test_kernels_compile_for_a_gpu_that_is_not_here_and_spill_no_register(
     kernel: str, channels: int, output: str, in_full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,7 @@ def test_normalised_images_are_those_of_the_formula_in_channels_last_order() -> 
     assert torch.equal(found, expected.bfloat16())
 
 
-# Through the shared space
+# Through the affine space
 
 
 def _drawn(space: Space, ranges: Tensor, count: int) -> Draw:

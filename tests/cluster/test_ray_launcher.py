@@ -22,7 +22,7 @@ from augbench.bench.planning.profile import Profile, RaySettings
 from augbench.bench.runs.claim import claimed
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.training.code_state import fingerprint
+from augbench.bench.training.provenance import fingerprint
 
 CHECK = pytest.mark.usefixtures("ray_is_installed", "no_gpu")
 

@@ -51,9 +51,7 @@ def test_as_json(augbench: CommandLine) -> None:
 
 
 def test_what_a_method_prints_does_not_spoil_json(augbench: CommandLine) -> None:
-    code, text, errors = augbench(
-        "--plugin", PLANTED.with_name("planted_slips.py"), "check", "method", "spoken", "--json"
-    )
+    code, text, errors = augbench("--plugin", PLANTED, "check", "method", "spoken", "--json")
     assert code == 0
     assert json.loads(text)["passed"]
     assert "augmenting" in errors
@@ -102,7 +100,7 @@ ENDING = Path(__file__).parent.parent / "plugins" / "ending.py"
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("hanging", r"not over after 20 s, in the check 'images', at line \d+ of ending.py \(`augment`\)"),
+        ("hanging", r"did not finish within 20 s, in the check 'images', at line \d+ of ending.py \(`augment`\)"),
         ("leaving", r"ended by itself with status 0, at line \d+ of ending.py \(`start_epoch`\)"),
         ("crashing", r"was killed by SIG\w+, at line \d+ of ending.py \(`start_epoch`\)"),
     ],
@@ -117,8 +115,8 @@ def test_a_method_that_ends_the_process_or_never_ends_is_reported(name: str, wor
 @pytest.mark.parametrize(
     ("name", "check", "words"),
     [
-        ("threaded", "process", "Threads that it has started go on: left behind"),
-        ("float64", "process", "It changes for the whole process: torch's default type."),
+        ("threaded", "process", "Threads that it started still run: left behind"),
+        ("float64", "process", "It changes settings of the whole process: torch's default type."),
         ("interleaved", "order", "Another image in place 0 of a batch of 28 changed copy 0 of image 1."),
         ("reversed", "order", "Another image in place 0 of a batch of 28 changed copy"),
         ("no-number", "regulariser", "`regulariser` returned nan."),
@@ -144,7 +142,7 @@ def test_a_setting_is_given_once(augbench: CommandLine) -> None:
         ("change", 1, "`train.images` is another one when the data set is loaded again"),
         ("same", 1, "Every test image is a training image, too"),
         ("leave", 2, "ended by itself with status 0, at line"),
-        ("hang", 2, "was not over after 20 s, in the check 'load', at line"),
+        ("hang", 2, "did not finish within 20 s, in the check 'load', at line"),
     ],
 )
 def test_data_sets_are_checked(how: str, code: int, words: str, augbench: CommandLine) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from augbench.bench.contract.method import Hyperparameters
@@ -22,6 +22,7 @@ def test_every_learner_has_something_to_tune_and_the_others_have_not() -> None:
 
 
 @pytest.mark.parametrize("name", TUNED)
+@settings(max_examples=20)
 @given(fractions=st.lists(SHARES, min_size=10, max_size=10))
 def test_whatever_is_drawn_lies_in_its_range_and_the_method_takes_it(name: str, fractions: list[float]) -> None:
     model = methods().get(name).hyperparameters_type

@@ -18,8 +18,7 @@ from augbench.bench.runs.claim import JOB_VARIABLE, LAUNCHER_VARIABLE, SUBMISSIO
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.submissions import RECORD, NoRecordError, Submission, new_submission
 from augbench.bench.training import worker
-from augbench.bench.training.code_state import fingerprint
-from augbench.bench.training.environment import COMMAND_VARIABLE
+from augbench.bench.training.provenance import COMMAND_VARIABLE, fingerprint
 from augbench.bench.training.stopping import StopSignal
 
 Submit = Callable[..., tuple[RunFolder, Submission]]

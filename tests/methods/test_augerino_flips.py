@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from method_factories import make_method, seeded, some_images
 from numpy.typing import NDArray
 from scipy import stats
-from torch import Tensor
+from scipy.linalg import expm
 from torch.nn import functional as F
 
-from augbench.bench.augmentation.affine_space import shared_space
-from augbench.bench.contract.method import RunContext
-from augbench.methods.augerino import AugerinoHyperparameters
 from augbench.methods.augerino_flips import AugerinoWithFlips
 
 SIZE, PADDING = 14, 2
@@ -18,25 +16,11 @@ WIDTHS = [2.0, 1.5, 2.5, 0.5, 0.6, 0.7]
 STILL = [1e-6] * 6
 
 
-def _learner(widths: list[float], copies: int = 1, size: int = SIZE) -> AugerinoWithFlips:
-    context = RunContext(
-        space=shared_space(size),
-        channels=1,
-        classes=10,
-        train_size=100,
-        epochs=10,
-        baseline_copies=copies,
-        device=torch.device("cpu"),
-    )
-    method = AugerinoWithFlips(AugerinoHyperparameters(), context)
+def _learner(widths: list[float], side: int = SIZE) -> AugerinoWithFlips:
+    method = make_method(AugerinoWithFlips, side=side)
     with torch.no_grad():
         method.raw_width.copy_(torch.tensor(widths, dtype=torch.float64).expm1().log())
     return method
-
-
-def _images(count: int) -> Tensor:
-    source = torch.Generator().manual_seed(0)
-    return torch.randint(1, 256, (count, 1, SIZE, SIZE), dtype=torch.uint8, generator=source)
 
 
 def _cropped_and_mirrored(image: NDArray[np.float64], row: int, column: int, mirrored: bool) -> NDArray[np.float64]:
@@ -53,40 +37,12 @@ def _all_outcomes(image: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def test_crops_and_flips_are_uniform_over_all_fifty_outcomes_where_widths_are_nothing() -> None:
     count = 2000
-    image = _images(1)
+    image = some_images(1)
     augmented = _learner(STILL).augment(image.expand(count, -1, -1, -1), torch.Generator().manual_seed(1)).images
     outcomes = _all_outcomes(image[0, 0].double().numpy() / 255)
     distances = np.abs(augmented.detach()[:, 0].double().numpy()[:, None] - outcomes[None]).max((2, 3))
     assert distances.min(1).max() < 1e-3
     assert stats.chisquare(np.bincount(distances.argmin(1), minlength=50)).pvalue > 1e-3
-
-
-def test_the_crop_acts_first_then_the_flip_then_the_transform_of_augerino() -> None:
-    method, images = _learner(WIDTHS), _images(60)
-    augmented = method.augment(images, torch.Generator().manual_seed(2)).images.detach()
-    source = torch.Generator().manual_seed(2)
-    draw = method._draw_crop_and_flip(60, source)
-    matrices = method._draw_matrices(60, source).detach()
-    offsets, flips = draw.offsets.tolist(), draw.flip.tolist()
-    assert 10 < sum(flips) < 50
-    before = [
-        _cropped_and_mirrored(image.double().numpy() / 255, *offset, flip).copy()
-        for image, offset, flip in zip(images[:, 0], offsets, flips, strict=True)
-    ]
-    grid = F.affine_grid(matrices.double(), [60, 1, SIZE, SIZE], align_corners=False)
-    expected = F.grid_sample(torch.from_numpy(np.stack(before))[:, None], grid, align_corners=False)
-    torch.testing.assert_close(augmented.double(), expected, atol=1e-4, rtol=0)
-
-
-def test_each_copy_has_a_draw_of_its_own_and_carries_the_gradient_of_the_widths() -> None:
-    method, images = _learner(WIDTHS, copies=3), _images(5)
-    copies = method.augment(images, torch.Generator().manual_seed(3)).images
-    assert copies.shape == (15, 1, SIZE, SIZE)
-    assert not torch.equal(copies[:5], copies[5:10])
-    weights = torch.randn(copies.shape, generator=torch.Generator().manual_seed(4))
-    (gradient,) = torch.autograd.grad((copies * weights).sum(), method.raw_width)
-    assert gradient.isfinite().all()
-    assert gradient.abs().min() > 1e-4
 
 
 def test_transforms_are_uniform_over_all_fifty_maps_where_widths_are_nothing() -> None:
@@ -101,23 +57,34 @@ def test_transforms_are_uniform_over_all_fifty_maps_where_widths_are_nothing() -
     assert stats.chisquare(np.bincount(cells, minlength=50)).pvalue > 1e-3
 
 
-def test_transforms_are_products_of_shift_flip_and_the_transform_of_augerino() -> None:
-    method = _learner([9.0, 8.0, 2.5, 0.5, 0.6, 0.7])
-    transforms = method.sample_transforms(50, torch.Generator().manual_seed(11)).double().numpy()
-    source = torch.Generator().manual_seed(11)
-    draw = method._draw_crop_and_flip(50, source)
-    last = method._draw_matrices(50, source).detach().double().numpy()
-    for transform, matrix, offset, flip in zip(transforms, last, draw.offsets.tolist(), draw.flip, strict=True):
+def test_the_crop_acts_first_then_the_flip_then_the_transform_of_augerino() -> None:
+    """In images and as maps of the plane, both written down again from the same random numbers."""
+    method, images, source = _learner(WIDTHS), some_images(60), seeded(2)
+    always = torch.tensor([0.0, 0, 0, 0, 0, 1, 1])
+    draw = method.context.space.sample(60, always, method.context.space.maxima(), source)
+    coefficients = (torch.rand(60, 6, generator=source).double() - 0.5) * torch.tensor(WIDTHS)
+    last = expm(torch.einsum("ng,gij->nij", coefficients, method.generators.double()).numpy())
+    places = list(zip(draw.offsets.tolist(), draw.flip.tolist(), strict=True))
+    assert 10 < sum(flip for _, flip in places) < 50
+    before = [
+        _cropped_and_mirrored(image.double().numpy() / 255, *offset, flip).copy()
+        for image, (offset, flip) in zip(images[:, 0], places, strict=True)
+    ]
+    grid = F.affine_grid(torch.from_numpy(last[:, :2]), [60, 1, SIZE, SIZE], align_corners=False)
+    expected = F.grid_sample(torch.from_numpy(np.stack(before))[:, None], grid, align_corners=False)
+    augmented = method.augment(images, seeded(2)).images.detach()
+    torch.testing.assert_close(augmented.double(), expected, atol=1e-4, rtol=0)
+    transforms = method.sample_transforms(60, seeded(2)).double().numpy()
+    for transform, matrix, (offset, flip) in zip(transforms, last, places, strict=True):
         shift, mirror = np.eye(3), np.diag([-1.0 if flip else 1.0, 1, 1])
         # a crop that begins one pixel further down moves everything up by one of 7 pixels of half an image
         shift[:2, 2] = (PADDING - offset[1]) / 7, (PADDING - offset[0]) / 7
-        product = np.vstack((matrix, [0, 0, 1])) @ mirror @ shift
-        np.testing.assert_allclose(transform, product[:2], atol=1e-5)
+        np.testing.assert_allclose(transform, (matrix @ mirror @ shift)[:2], atol=1e-5)
 
 
 def test_a_dot_moves_in_images_as_the_transforms_move_its_place() -> None:
     count, size, x, y = 1500, 28, 0.3, -0.1
-    method = _learner([2.0, 1.0, 1.5, 0.2, 0.2, 0.2], size=size)
+    method = _learner([2.0, 1.0, 1.5, 0.2, 0.2, 0.2], side=size)
     line = (2 * torch.arange(size) + 1) / size - 1
     dot = torch.exp(-((line - x) ** 2 + (line[:, None] - y) ** 2) / 0.01)
     moved = method.augment(dot.expand(count, 1, size, size), torch.Generator().manual_seed(6)).images.detach()[:, 0]
@@ -131,12 +98,3 @@ def test_a_dot_moves_in_images_as_the_transforms_move_its_place() -> None:
         assert stats.ks_2samp(seen.numpy(), told.numpy()).pvalue > 1e-3
     both = [torch.atan2(pair[:, 1], pair[:, 0].abs()).numpy() for pair in (places, expected)]
     assert stats.ks_2samp(*both).pvalue > 1e-3
-
-
-def test_test_policy_draws_as_in_training() -> None:
-    method, images = _learner(WIDTHS), _images(20)
-    policy = method.test_policy()
-    assert policy is not None
-    in_training = method.augment(images, torch.Generator().manual_seed(8)).images
-    assert torch.equal(policy(images, torch.Generator().manual_seed(8)), in_training)
-    assert not torch.equal(policy(images, torch.Generator().manual_seed(9)), in_training)

@@ -5,15 +5,13 @@ from itertools import product
 
 import pytest
 import torch
+from method_factories import make_method
 from scipy import stats
-from torch import Tensor
 from torchvision.transforms import AutoAugment as Theirs
 from torchvision.transforms import AutoAugmentPolicy
 
-from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import ENHANCING, OPERATIONS
-from augbench.bench.contract.method import RunContext
-from augbench.methods.autoaugment import AutoAugment, AutoAugmentHyperparameters
+from augbench.methods.autoaugment import AutoAugment
 from augbench.methods.autoaugment_policies import POLICIES, PolicyName
 from augbench.methods.wide_policy import Application
 
@@ -21,22 +19,8 @@ COUNT = 40_000
 NAMES: tuple[PolicyName, ...] = ("cifar10", "svhn", "imagenet")
 
 
-def _method(policy: PolicyName = "cifar10", copies: int = 1) -> AutoAugment:
-    context = RunContext(
-        space=shared_space(32),
-        channels=3,
-        classes=10,
-        train_size=100,
-        epochs=10,
-        baseline_copies=copies,
-        device=torch.device("cpu"),
-    )
-    return AutoAugment(AutoAugmentHyperparameters(policy=policy), context)
-
-
-def _images(count: int) -> Tensor:
-    source = torch.Generator().manual_seed(0)
-    return torch.randint(256, (count, 3, 32, 32), dtype=torch.uint8, generator=source)
+def _method(policy: PolicyName) -> AutoAugment:
+    return make_method(AutoAugment, side=32, channels=3, settings={"policy": policy})
 
 
 # The tables
@@ -148,22 +132,3 @@ def _in_our_unit(name: str, magnitude: float) -> float:
     if name == "Solarize":
         return magnitude / 255
     return 1 + magnitude if name in ENHANCING else magnitude
-
-
-def test_images_are_transformed_by_the_first_operation_and_then_by_the_second() -> None:
-    method, images = _method(copies=2), _images(40)
-    copies = method.augment(images, torch.Generator().manual_seed(3))
-    source, space = torch.Generator().manual_seed(3), method.context.image_space
-    first, second = method.draw(80, source)
-    once = space.apply(images.repeat(2, 1, 1, 1), first.operations, first.magnitudes, source)
-    assert torch.equal(copies.images, space.apply(once, second.operations, second.magnitudes, source))
-
-
-def test_test_policy_draws_as_in_training() -> None:
-    method, images = _method("svhn"), _images(40)
-    policy = method.test_policy()
-    assert policy is not None
-    in_training = method.augment(images, torch.Generator().manual_seed(4)).images
-    assert torch.equal(policy(images, torch.Generator().manual_seed(4)), in_training)
-    assert not torch.equal(policy(images, torch.Generator().manual_seed(5)), in_training)
-    assert method.sample_transforms(10, torch.Generator()) is None

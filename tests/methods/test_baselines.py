@@ -5,34 +5,16 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from method_factories import make_method, some_images
 from scipy import stats
 from torch import Tensor
 from torchvision.transforms import functional as vision
 
-from augbench.bench.augmentation.affine_space import shared_space
-from augbench.bench.contract.method import Hyperparameters, Method, RunContext
+from augbench.bench.contract.method import Hyperparameters, Method
 from augbench.methods.fixed import FixedAugmentation
 from augbench.methods.none import NoAugmentation
 
 SIZE = 28
-
-
-def _method(kind: type[Method[Hyperparameters]], copies: int = 1) -> Method[Hyperparameters]:
-    context = RunContext(
-        space=shared_space(SIZE),
-        channels=1,
-        classes=10,
-        train_size=100,
-        epochs=10,
-        baseline_copies=copies,
-        device=torch.device("cpu"),
-    )
-    return kind(Hyperparameters(), context)
-
-
-def _images(count: int, channels: int = 1) -> Tensor:
-    source = torch.Generator().manual_seed(0)
-    return torch.randint(256, (count, channels, SIZE, SIZE), dtype=torch.uint8, generator=source)
 
 
 def _shifted_and_mirrored(image: Tensor) -> Tensor:
@@ -53,31 +35,25 @@ def _choices(outputs: Tensor, image: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("copies", [1, 3])
 def test_no_augmentation_repeats_the_images_copy_by_copy(copies: int) -> None:
-    images = _images(5, channels=3)
-    out = _method(NoAugmentation, copies).augment(images, torch.Generator().manual_seed(1))
+    images = some_images(5, 3, SIZE)
+    out = make_method(NoAugmentation, side=SIZE, copies=copies).augment(images, torch.Generator().manual_seed(1))
     assert torch.equal(out.images, torch.cat([images.float() / 255] * copies))
     assert out.draw is None
 
 
 def test_fixed_augmentation_only_moves_whole_pixels_uniformly_over_81_shifts_and_two_mirrors() -> None:
-    image, count = _images(1), 4000
-    out = _method(FixedAugmentation).augment(image.expand(count, 1, SIZE, SIZE), torch.Generator().manual_seed(2))
+    image, count = some_images(1, side=SIZE), 4000
+    out = make_method(FixedAugmentation, side=SIZE).augment(
+        image.expand(count, 1, SIZE, SIZE), torch.Generator().manual_seed(2)
+    )
     counts = np.bincount(_choices(out.images, image[0]).numpy(), minlength=162)
     assert len(counts) == 162
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_fixed_augmentation_makes_different_copies_of_each_image_copy_by_copy() -> None:
-    images = _images(6, channels=3)
-    out = _method(FixedAugmentation, copies=3).augment(images, torch.Generator().manual_seed(3))
-    assert out.images.shape == (18, 3, SIZE, SIZE)
-    choices = torch.stack([_choices(out.images[index::6], image) for index, image in enumerate(images)])
-    assert len(choices.unique()) > 9
-
-
 @pytest.mark.parametrize("kind", [NoAugmentation, FixedAugmentation])
 def test_baselines_learn_nothing_and_have_no_policy_for_test_time(kind: type[Method[Hyperparameters]]) -> None:
-    method = _method(kind)
+    method = make_method(kind, side=SIZE)
     assert method.test_policy() is None
     assert method.regulariser() is None
     assert method.learned() == {}
@@ -88,5 +64,5 @@ def test_loss_of_each_copy_is_its_cross_entropy() -> None:
     logits = torch.randn(3, 4, 10, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     labels = torch.tensor([1, 0, 9, 4])
     expected = -logits.softmax(2)[:, torch.arange(4), labels].log()
-    losses = _method(NoAugmentation, copies=3).loss(logits, labels)
+    losses = make_method(NoAugmentation, side=SIZE, copies=3).loss(logits, labels)
     torch.testing.assert_close(losses, expected)

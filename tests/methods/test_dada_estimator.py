@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 import torch
+from method_factories import seeded
 from scipy import stats
 from torch import Tensor, nn
 
@@ -18,12 +19,8 @@ REWARDS = torch.tensor(  # of each sub-policy and its two outcomes
 TEMPERATURE = 0.5
 
 
-def _source(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
 def _sample(count: int, seed: int = 0) -> RelaxedSample:
-    return draw_sample(LOGITS, PROBABILITIES, count, _source(seed))
+    return draw_sample(LOGITS, PROBABILITIES, count, seeded(seed))
 
 
 def _rewards(sample: RelaxedSample) -> Tensor:
@@ -34,9 +31,9 @@ def _rewards(sample: RelaxedSample) -> Tensor:
 @cache
 def _control(kind: str) -> nn.Module:
     """No control variate, one whose weights mean nothing, or one that has learned."""
-    control = ControlVariate(3, _source(1), units=20).double()
+    control = ControlVariate(3, seeded(1), units=20).double()
     if kind == "random":
-        nn.init.normal_(control.output.weight, std=0.5, generator=_source(2))
+        nn.init.normal_(control.output.weight, std=0.5, generator=seeded(2))
         nn.init.constant_(control.output.bias, 0.7)
     if kind == "learned":
         optimizer = torch.optim.Adam(control.parameters(), lr=0.02)
@@ -75,7 +72,7 @@ def _exact() -> Tensor:
 # Expectation and variance
 
 
-@pytest.mark.parametrize("kind", ["none", "random", "learned"])
+@pytest.mark.parametrize("kind", ["none", "random", pytest.param("learned", marks=pytest.mark.slow)])
 def test_mean_of_many_estimates_is_the_exact_gradient_whatever_the_control_variate(kind: str) -> None:
     estimates = _estimates(kind, count=60_000)
     error = estimates.std(0) / len(estimates) ** 0.5
@@ -107,7 +104,7 @@ def test_control_variate_gets_the_gradient_of_that_second_moment(parameter: str)
 
     tensor = control.get_parameter(parameter)
     (gradient,) = torch.autograd.grad(moment(), tensor)
-    direction = torch.randn(tensor.shape, generator=_source(6), dtype=torch.float64)
+    direction = torch.randn(tensor.shape, generator=seeded(6), dtype=torch.float64)
     values = []
     for step in (1e-5, -1e-5):
         with torch.no_grad():
@@ -206,16 +203,9 @@ def test_noise_behind_the_conditional_table_is_independent_of_what_it_is_conditi
 
 
 def test_control_variate_is_0_at_the_start_and_its_generator_decides_it() -> None:
-    first, again, other = (ControlVariate(3, _source(seed)) for seed in (0, 0, 1))
-    table = torch.rand(5, 3, 3, generator=_source(14))
+    first, again, other = (ControlVariate(3, seeded(seed)) for seed in (0, 0, 1))
+    table = torch.rand(5, 3, 3, generator=seeded(14))
     assert torch.equal(first(table), torch.zeros(5))
     assert torch.equal(first.hidden.weight, again.hidden.weight)
     assert not torch.equal(first.hidden.weight, other.hidden.weight)
     assert first.hidden.weight.abs().max() > 0
-
-
-def test_same_generator_same_sample() -> None:
-    first, again, other = (_sample(100, seed) for seed in (0, 0, 1))
-    assert torch.equal(first.choice, again.choice)
-    assert torch.equal(first.uniform, again.uniform)
-    assert not torch.equal(first.choice, other.choice)

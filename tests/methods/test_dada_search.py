@@ -3,15 +3,17 @@
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from method_factories import seeded
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from augbench.bench.augmentation.affine_space import Draw, shared_space, with_active
+from augbench.bench.augmentation.affine_space import Draw, shared_space
 from augbench.bench.common.errors import DivergedError, UserError
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.data.dataset import Split
@@ -33,16 +35,12 @@ SIZE, CLASSES = 8, 3
 BLOCKS = [block.name for block in shared_space(SIZE).blocks]
 
 
-def _source(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
 def _network(*, normalise: bool = True) -> nn.Module:
     """A small double-precision network whose weights are set by hand, so that nothing else decides them."""
     norm: nn.Module = nn.BatchNorm2d(4) if normalise else nn.Identity()
     layers = [nn.Conv2d(1, 4, 3, padding=1), norm, nn.Tanh(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, CLASSES)]
     network = nn.Sequential(*layers).double()
-    source = _source(1)
+    source = seeded(1)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=source, dtype=torch.float64))
@@ -50,21 +48,21 @@ def _network(*, normalise: bool = True) -> nn.Module:
 
 
 def _weights(network: nn.Module) -> tuple[Weights, Weights]:
-    source = _source(2)
+    source = seeded(2)
     weights = {name: parameter.detach().clone() for name, parameter in network.named_parameters()}
     velocity = {name: 0.1 * torch.randn(w.shape, generator=source, dtype=w.dtype) for name, w in weights.items()}
     return weights, velocity
 
 
 def _batch(count: int, seed: int) -> tuple[Tensor, Tensor]:
-    images = torch.rand(count, 1, SIZE, SIZE, generator=_source(seed), dtype=torch.float64)
+    images = torch.rand(count, 1, SIZE, SIZE, generator=seeded(seed), dtype=torch.float64)
     return F.avg_pool2d(images, 3, stride=1, padding=1), torch.arange(count) % CLASSES
 
 
 def _augmented(images: Tensor, magnitudes: Tensor) -> Tensor:
     """All four continuous blocks at the given magnitudes, with other signs for each image."""
     count = len(images)
-    signs = 2.0 * torch.randint(2, (count, 4), generator=_source(5)) - 1
+    signs = 2.0 * torch.randint(2, (count, 4), generator=seeded(5)) - 1
     coins, offsets = torch.zeros(count, dtype=torch.bool), torch.zeros(count, 2, dtype=torch.long)
     active = (torch.arange(7) < 4).expand(count, 7)
     return shared_space(SIZE).apply(images, Draw(active, signs.double() * magnitudes, coins, coins, offsets))
@@ -156,7 +154,7 @@ def _half_turned(images: Tensor, turned: Tensor) -> Tensor:
     yes, offsets = torch.ones(count, dtype=torch.bool), torch.zeros(count, 2, dtype=torch.long)
     draw = Draw(torch.zeros(count, 7, dtype=torch.bool), torch.zeros(count, 4).double(), yes, yes, offsets)
     active = torch.arange(7) == BLOCKS.index("half-turn")
-    return shared_space(SIZE).apply(images, with_active(draw, active & turned[:, None]))
+    return shared_space(SIZE).apply(images, replace(draw, active=active & turned[:, None]))
 
 
 def test_rewards_of_single_images_give_the_gradient_of_the_expected_loss_after_a_small_step() -> None:
@@ -199,7 +197,7 @@ class Images:
     def __init__(self, train: int = 60, validation: int = 40, size: int = 14) -> None:
         digits = Mnist5k().load(DigitOptions(size=14), root=None)  # type: ignore[arg-type]
         assert size == digits.image_size
-        order = torch.randperm(len(digits.train), generator=_source(8))
+        order = torch.randperm(len(digits.train), generator=seeded(8))
         self.data = digits
         self.images = digits.train.subset(order[: train + validation])
         self.held_out = torch.arange(train + validation) >= train
@@ -214,7 +212,7 @@ class Images:
 
     def problem(self, seed: int = 0) -> SearchProblem:
         """Make the problem."""
-        return SearchProblem(self.images, self.held_out, self.build, _source(seed), self.passes.append)
+        return SearchProblem(self.images, self.held_out, self.build, seeded(seed), self.passes.append)
 
     def search(self, seed: int = 0, **hyperparameters: Any) -> BlockPairs:
         """Search with small batches."""

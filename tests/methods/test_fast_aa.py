@@ -2,24 +2,21 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from method_factories import make_method, some_images
 
-from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import OPERATIONS
 from augbench.bench.common.errors import UserError
-from augbench.bench.contract.method import RunContext
-from augbench.bench.data.dataset import ImageData, Split
+from augbench.bench.conformance.subject import StoppingObserver, train
 from augbench.bench.experiment.spec import RunSpec, method_component
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
-from augbench.bench.training.trainer import Trainer, new_trainer
+from augbench.bench.training.trainer import new_trainer
 from augbench.bench.training.worker import execute, load_dataset
 from augbench.methods.fast_aa import FastAutoAugment, FastAutoAugmentHyperparameters
 
@@ -31,21 +28,16 @@ MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]
 
 
+def make_fast_aa(**settings: Any) -> FastAutoAugment:
+    return make_method(FastAutoAugment, copies=2, settings=settings)
+
+
 @pytest.fixture
 def policy_file(tmp_path: Path) -> Path:
     """Write a policy file."""
     path = tmp_path / "policy.json"
     path.write_text(json.dumps({"sub_policies": POLICY}))
     return path
-
-
-def make_method(**settings: Any) -> FastAutoAugment:
-    context = RunContext(shared_space(14), 1, 10, 400, 1, 2, CPU)
-    return FastAutoAugment(FastAutoAugmentHyperparameters.model_validate(settings), context)
-
-
-def images(count: int = 200) -> Tensor:
-    return torch.randint(256, (count, 1, 14, 14), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
 
 
 # A policy that is given
@@ -116,8 +108,8 @@ def test_a_given_policy_is_used_without_a_search(
 
 def test_a_given_policy_is_what_images_get() -> None:
     method, originals = (
-        make_method(policy=[[["Invert", 1, 0.5], ["Identity", 1, 0]], [["Solarize", 1, 1]] * 2]),
-        images(),
+        make_fast_aa(policy=[[["Invert", 1, 0.5], ["Identity", 1, 0]], [["Solarize", 1, 1]] * 2]),
+        some_images(200),
     )
     copies = method.augment(originals, torch.Generator().manual_seed(0)).images
     doubled = originals.repeat(2, 1, 1, 1) / 255
@@ -131,57 +123,18 @@ def test_a_given_policy_is_what_images_get() -> None:
 
 
 def test_nothing_is_done_to_images_before_the_search() -> None:
-    method = make_method()
-    copies = method.augment(images(), torch.Generator().manual_seed(0)).images
-    assert torch.equal(copies, images().repeat(2, 1, 1, 1).float() / 255)
+    method = make_fast_aa()
+    copies = method.augment(some_images(200), torch.Generator().manual_seed(0)).images
+    assert torch.equal(copies, some_images(200).repeat(2, 1, 1, 1).float() / 255)
     assert set(method.learned().values()) == {0.0}
-
-
-def trainer(
-    spec: RunSpec, settings: ExecutionSettings, change: Callable[[ImageData], ImageData] = lambda data: data
-) -> Trainer:
-    return new_trainer(spec, change(load_dataset(spec.dataset, settings.data)), CPU)
-
-
-class Watcher:
-    """Lets everything go on."""
-
-    def during_search(self, trainer: Trainer) -> None:
-        """Do nothing."""
-
-    def after_step(self, trainer: Trainer) -> None:
-        """Do nothing."""
-
-    def after_phase(self, trainer: Trainer) -> None:
-        """Do nothing."""
-
-
-def found_policy(trained: Trainer) -> dict[str, Tensor]:
-    trained.train(Watcher())
-    return dict(trained.method.learnable)
-
-
-@pytest.mark.usefixtures("few_digits")
-def test_the_seed_decides_the_policy_bit_for_bit_and_test_images_do_not(
-    make_spec: MakeSpec, settings: ExecutionSettings
-) -> None:
-    def other_test_images(data: ImageData) -> ImageData:
-        return replace(data, test=Split(255 - data.test.images, 9 - data.test.labels))
-
-    spec = make_spec("fast-aa", **QUICK)
-    first = found_policy(trainer(spec, settings))
-    torch.rand(3)  # another process would not have this one's global generator
-    again = found_policy(trainer(spec, settings, other_test_images))
-    other = found_policy(trainer(make_spec("fast-aa", seed=1, **QUICK), settings))
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    for name in ("operations", "probabilities", "levels"):
-        assert not torch.equal(first[name], other[name])
 
 
 @pytest.mark.usefixtures("few_digits")
 def test_what_is_found_fits_and_is_used(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
-    trained = trainer(make_spec("fast-aa", **QUICK), settings)
-    found = found_policy(trained)
+    spec = make_spec("fast-aa", **QUICK)
+    trained = new_trainer(spec, load_dataset(spec.dataset, settings.data), torch.device("cpu"))
+    train(trained, StoppingObserver(search_only=True))
+    found = trained.method.learnable
     count, room = int(found["count"]), QUICK["folds"] * QUICK["kept_trials"] * 5
     assert found["operations"].shape == (room, 2)
     assert 0.8 * room <= count <= room
@@ -193,19 +146,3 @@ def test_what_is_found_fits_and_is_used(make_spec: MakeSpec, settings: Execution
         expected = (1 - (1 - used[:count, 0]) * (1 - used[:count, 1])).mean()
         assert learned[f"probability/{name}"] == pytest.approx(float(expected), abs=1e-6)
     assert trained.cost.image_passes["search"] > 0
-
-
-def test_state_goes_round() -> None:
-    settings = {"folds": 1, "rounds": 1, "trials": 1, "kept_trials": 1}
-    method, other = make_method(**settings), make_method(**settings)
-    method.policy.operations.fill_(OPERATIONS.index("Invert"))
-    method.policy.probabilities.fill_(1.0)
-    method.count.fill_(3)
-    other.load_state_dict(method.state_dict())
-    generators = [torch.Generator().manual_seed(0) for _ in range(2)]
-    copies = [
-        each.augment(images(), generator).images for each, generator in zip((method, other), generators, strict=True)
-    ]
-    assert torch.equal(*copies)
-    assert not torch.equal(copies[0], images().repeat(2, 1, 1, 1).float() / 255)
-    assert method.learned() == other.learned()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from method_factories import seeded
 from scipy.stats import binomtest, ks_2samp
 from torch import Tensor, nn
 from torch.distributions import RelaxedBernoulli
@@ -21,7 +22,6 @@ from augbench.methods.faster_aa_search import (
     PROBABILITY_MARGIN,
     AdversarialSearch,
     AdversarialSearchHyperparameters,
-    Critic,
     MixturePolicy,
     gradient_penalty,
     halves,
@@ -38,12 +38,8 @@ MAPPING = one_sided_mapping(CPU)
 SIZE = 8
 
 
-def random(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def some_images(count: int, channels: int = 3, seed: int = 0) -> Tensor:
-    return torch.rand(count, channels, SIZE, SIZE, generator=random(seed), dtype=torch.float64)
+def float_images(count: int, channels: int = 3, seed: int = 0) -> Tensor:
+    return torch.rand(count, channels, SIZE, SIZE, generator=seeded(seed), dtype=torch.float64)
 
 
 def space() -> ImageSpace:
@@ -53,7 +49,7 @@ def space() -> ImageSpace:
 def black_and_white(count: int) -> Split:
     """Dark images, class 0, and bright ones, class 1, in turn."""
     labels = torch.arange(count) % 2
-    noise = torch.randint(60, (count, 1, SIZE, SIZE), generator=random(), dtype=torch.uint8)
+    noise = torch.randint(60, (count, 1, SIZE, SIZE), generator=seeded(), dtype=torch.uint8)
     return Split(noise + (190 * labels).to(torch.uint8)[:, None, None, None], labels)
 
 
@@ -66,7 +62,7 @@ def make_search(
     seed: int = 0, count_passes: Callable[[int], None] = lambda _: None, **settings: Any
 ) -> AdversarialSearch:
     """Make a search on dark and bright images."""
-    problem = SearchProblem(black_and_white(120), torch.arange(120) >= 80, small_network, random(seed), count_passes)
+    problem = SearchProblem(black_and_white(120), torch.arange(120) >= 80, small_network, seeded(seed), count_passes)
     settings = {"search_epochs": 2, "search_batch_size": 32} | settings
     context = RunContext(shared_space(SIZE), 1, 2, 120, 1, 1, CPU)
     return AdversarialSearch(AdversarialSearchHyperparameters(**settings), problem, space(), MAPPING, context)
@@ -86,19 +82,19 @@ def test_a_mixture_is_the_weighted_sum_that_hands_work_out() -> None:
 
 
 def test_outputs_are_those_of_the_single_operations() -> None:
-    images, levels = some_images(3), torch.rand(3, len(SEARCHED), generator=random(1), dtype=torch.float64)
-    outputs = operation_outputs(images, levels, space(), MAPPING, random(2))
+    images, levels = float_images(3), torch.rand(3, len(SEARCHED), generator=seeded(1), dtype=torch.float64)
+    outputs = operation_outputs(images, levels, space(), MAPPING, seeded(2))
     assert outputs.shape == (3, len(SEARCHED), 3, SIZE, SIZE)
     for position, index in enumerate(SEARCHED):
         if OPERATIONS[index] == "Cutout":
             continue  # where it cuts is drawn
-        magnitudes = MAPPING.magnitudes(torch.full((3,), index), levels[:, position], random())
+        magnitudes = MAPPING.magnitudes(torch.full((3,), index), levels[:, position], seeded())
         signs = (1, -1) if OPERATIONS[index] in GEOMETRIC else (1,)
         for image in range(3):
             found = outputs[image, position]
             chosen = torch.tensor([index])
             alone = [
-                space().apply(images[image : image + 1], chosen, sign * magnitudes[image : image + 1], random())[0]
+                space().apply(images[image : image + 1], chosen, sign * magnitudes[image : image + 1], seeded())[0]
                 for sign in signs
             ]
             assert any(torch.allclose(found, each) for each in alone), OPERATIONS[index]
@@ -106,11 +102,11 @@ def test_outputs_are_those_of_the_single_operations() -> None:
 
 def test_augmenting_is_two_mixtures_in_sequence() -> None:
     """Invert chosen for certain and always applied, twice, leaves an image as it is; once, it does not."""
-    images = some_images(4, channels=1).float()
+    images = float_images(4, channels=1).float()
     weights = torch.zeros(1, 2, len(SEARCHED))
     weights[:, :, NAMES.index("Invert")] = 10
     probabilities = torch.full(weights.shape, 1 - 1e-6)
-    policy = MixturePolicy(weights, probabilities, torch.rand(weights.shape, generator=random()))
+    policy = MixturePolicy(weights, probabilities, torch.rand(weights.shape, generator=seeded()))
     search = make_search()
     torch.testing.assert_close(search.augment(policy, images), images, atol=1e-4, rtol=0)
     probabilities[:, 1] = 1e-6
@@ -137,7 +133,7 @@ def test_a_chunk_of_images_shares_a_sub_policy() -> None:
 def test_relaxed_coins_follow_the_relaxed_bernoulli_law() -> None:
     torch.manual_seed(0)
     for probability in (0.1, 0.5, 0.8):
-        coins = relaxed_coins(torch.full((5000,), probability), 0.3, random())
+        coins = relaxed_coins(torch.full((5000,), probability), 0.3, seeded())
         reference = RelaxedBernoulli(torch.tensor(0.3), torch.tensor(probability)).sample((5000,))
         assert ks_2samp(coins.numpy(), reference.numpy(), method="asymp").pvalue > 1e-3
         assert binomtest(int((coins > 0.5).sum()), 5000, probability).pvalue > 1e-3
@@ -148,7 +144,7 @@ def test_relaxed_coins_follow_the_relaxed_bernoulli_law() -> None:
 
 def smooth_policy() -> MixturePolicy:
     """A policy that never chooses what has no gradient in the images."""
-    start = start_policy(2, random(3))
+    start = start_policy(2, seeded(3))
     weights = start.weights.detach().double() / 4
     weights[..., [NAMES.index("Posterize"), NAMES.index("Equalize")]] = -1e3
     return MixturePolicy(weights, start.probabilities.detach().double(), start.levels.detach().double())
@@ -157,8 +153,8 @@ def smooth_policy() -> MixturePolicy:
 def scalar(policy: MixturePolicy) -> Tensor:
     """A number that depends on every parameter, with all draws fixed."""
     search = make_search(4, chunks=3, weight_temperature=0.5, probability_temperature=0.7)
-    augmented = search.augment(policy, some_images(6))
-    return (augmented * torch.randn(augmented.shape, generator=random(5), dtype=torch.float64)).sum()
+    augmented = search.augment(policy, float_images(6))
+    return (augmented * torch.randn(augmented.shape, generator=seeded(5), dtype=torch.float64)).sum()
 
 
 @pytest.mark.parametrize("name", ["weights", "probabilities", "levels"])
@@ -168,7 +164,7 @@ def test_gradients_of_the_policy_are_those_of_finite_differences(name: str) -> N
     (gradient,) = torch.autograd.grad(scalar(replace(policy, **{name: leaf})), leaf)
     smooth = [not (name == "levels" and each in ("Posterize", "Solarize", "Cutout")) for each in NAMES]
     compared = 0
-    for position in np.ndindex(*gradient.shape):
+    for position in list(np.ndindex(*gradient.shape))[::3]:
         if not smooth[position[-1]]:
             continue
         shifted = [getattr(policy, name).clone() for _ in range(2)]
@@ -177,14 +173,14 @@ def test_gradients_of_the_policy_are_those_of_finite_differences(name: str) -> N
         higher, lower = (scalar(replace(policy, **{name: each})) for each in shifted)
         assert float(gradient[position]) == pytest.approx(float(higher - lower) / (2 * step), rel=1e-3, abs=1e-5)
         compared += float(gradient[position].abs()) > 1e-3
-    assert compared > 15
+    assert compared > 5
 
 
 def test_discrete_operations_pass_gradients_straight_through() -> None:
-    images = some_images(2).requires_grad_()
+    images = float_images(2).requires_grad_()
     levels = torch.full((2, len(SEARCHED)), 0.4, dtype=torch.float64, requires_grad=True)
-    outputs = operation_outputs(images, levels, space(), MAPPING, random())
-    weight = torch.randn(outputs.shape, generator=random(1), dtype=torch.float64)
+    outputs = operation_outputs(images, levels, space(), MAPPING, seeded())
+    weight = torch.randn(outputs.shape, generator=seeded(1), dtype=torch.float64)
     for name in NAMES:
         position = NAMES.index(name)
         of_levels, of_images = torch.autograd.grad(
@@ -215,8 +211,8 @@ class LinearCritic(nn.Module):
 
     def __init__(self, pixels: int, classes: int) -> None:
         super().__init__()
-        self.score = nn.Parameter(torch.randn(pixels, generator=random(1), dtype=torch.float64))
-        self.logits = nn.Parameter(torch.randn(pixels, classes, generator=random(2), dtype=torch.float64))
+        self.score = nn.Parameter(torch.randn(pixels, generator=seeded(1), dtype=torch.float64))
+        self.logits = nn.Parameter(torch.randn(pixels, classes, generator=seeded(2), dtype=torch.float64))
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits (N, classes) and scores (N,)."""
@@ -225,12 +221,12 @@ class LinearCritic(nn.Module):
 
 
 def test_the_penalty_of_a_linear_critic_is_that_of_its_norm_over_the_whole_image() -> None:
-    weight = torch.randn(3, SIZE, SIZE, generator=random(1), dtype=torch.float64)
+    weight = torch.randn(3, SIZE, SIZE, generator=seeded(1), dtype=torch.float64)
 
     def score(images: Tensor) -> Tensor:
         return (images * weight).sum((1, 2, 3))
 
-    penalty = float(gradient_penalty(score, some_images(5), some_images(5, seed=1), random()).detach())
+    penalty = float(gradient_penalty(score, float_images(5), float_images(5, seed=1), seeded()).detach())
     assert penalty == pytest.approx((float(np.linalg.norm(weight.numpy().ravel())) - 1) ** 2)
     over_channels = float(((np.linalg.norm(weight.numpy(), axis=0) - 1) ** 2).mean())
     assert abs(penalty - over_channels) > 10
@@ -244,12 +240,12 @@ def test_the_penalty_of_a_quadratic_critic_is_taken_between_real_and_augmented_i
         return images.square().sum((1, 2, 3)) / 2
 
     # the norm is 2·level; the mean of (2·level − 1)² over the levels is 1/12
-    assert float(gradient_penalty(score, real, augmented, random()).detach()) == pytest.approx(1 / 12, rel=0.05)
+    assert float(gradient_penalty(score, real, augmented, seeded()).detach()) == pytest.approx(1 / 12, rel=0.05)
 
 
 def test_the_penalty_has_gradients_for_the_critic() -> None:
     critic = LinearCritic(SIZE * SIZE, 2)
-    penalty = gradient_penalty(lambda images: critic(images)[1], some_images(3, 1), some_images(3, 1, 1), random())
+    penalty = gradient_penalty(lambda images: critic(images)[1], float_images(3, 1), float_images(3, 1, 1), seeded())
     penalty.backward()  # type: ignore[no-untyped-call]
     norm = critic.score.detach().norm()
     assert critic.score.grad is not None
@@ -263,7 +259,7 @@ def cross_entropy(logits: Any, labels: Any) -> float:
 
 def test_losses_are_those_of_the_paper() -> None:
     critic, labels = LinearCritic(SIZE * SIZE, 2), torch.tensor([0, 1, 1])
-    real, augmented = some_images(3, 1), some_images(3, 1, seed=1)
+    real, augmented = float_images(3, 1), float_images(3, 1, seed=1)
     search = make_search(class_weight=0.1, penalty_weight=10.0)
     score, to_logits = critic.score.detach().numpy(), critic.logits.detach().numpy()
     flat_real, flat_augmented = real.flatten(1).numpy(), augmented.flatten(1).numpy()
@@ -273,16 +269,6 @@ def test_losses_are_those_of_the_paper() -> None:
     assert float(search.critic_loss(critic, Split(real, labels), augmented).detach()) == pytest.approx(expected)
     expected = 0.1 * cross_entropy(flat_augmented @ to_logits, labels.numpy()) - (flat_augmented @ score).mean()
     assert float(search.policy_loss(critic, augmented, labels).detach()) == pytest.approx(expected)
-
-
-def test_the_critic_has_two_heads_on_one_trunk() -> None:
-    critic = Critic(small_network(outputs=64), 7)
-    logits, score = critic(torch.rand(5, 1, SIZE, SIZE))
-    assert logits.shape == (5, 7)
-    assert score.shape == (5,)
-    for output in (logits, score):
-        gradients = torch.autograd.grad(output.sum(), list(critic.trunk.parameters()), retain_graph=True)
-        assert all(gradient.any() for gradient in gradients)
 
 
 @pytest.mark.parametrize(("size", "half"), [(6, 3), (7, 3), (2, 1)])
@@ -299,7 +285,7 @@ def test_the_halves_of_a_batch_share_no_image(size: int, half: int) -> None:
 
 
 def test_the_start_is_uniform_and_within_the_ranges() -> None:
-    policy = start_policy(100, random())
+    policy = start_policy(100, seeded())
     for tensor in policy.tensors():
         assert tensor.shape == (100, 2, 15)
         assert tensor.requires_grad

@@ -5,36 +5,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from method_factories import make_method
 from pydantic import ValidationError
 from scipy import stats
-from torch import Tensor
 from torchvision.transforms import RandAugment as Theirs
 
-from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import ENHANCING, OPERATIONS
-from augbench.bench.contract.method import RunContext
 from augbench.methods.randaugment_wide import RandAugmentWide, RandAugmentWideHyperparameters
 from augbench.methods.wide_policy import Application
 
 COUNT = 20_000
 
 
-def _method(copies: int = 1, **hyperparameters: Any) -> RandAugmentWide:
-    context = RunContext(
-        space=shared_space(32),
-        channels=3,
-        classes=10,
-        train_size=100,
-        epochs=10,
-        baseline_copies=copies,
-        device=torch.device("cpu"),
-    )
-    return RandAugmentWide(RandAugmentWideHyperparameters(**hyperparameters), context)
-
-
-def _images(count: int) -> Tensor:
-    source = torch.Generator().manual_seed(0)
-    return torch.randint(256, (count, 3, 32, 32), dtype=torch.uint8, generator=source)
+def _method(**settings: Any) -> RandAugmentWide:
+    return make_method(RandAugmentWide, side=32, channels=3, settings=settings)
 
 
 @pytest.fixture(scope="module")
@@ -75,27 +59,6 @@ def test_signs_are_fair_coins_of_their_own(draws: list[Application]) -> None:
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_images_are_transformed_by_one_operation_after_another() -> None:
-    method, images = _method(copies=2, operations=3), _images(30)
-    copies = method.augment(images, torch.Generator().manual_seed(3))
-    source = torch.Generator().manual_seed(3)
-    expected, steps = images.repeat(2, 1, 1, 1), method.draw(60, source)
-    assert len(steps) == 3
-    for step in steps:
-        expected = method.context.image_space.apply(expected, step.operations, step.magnitudes, source)
-    assert torch.equal(copies.images, expected)
-
-
 def test_a_magnitude_that_is_no_level_is_refused() -> None:
     with pytest.raises(ValidationError, match="magnitude must be below bins, which is 9"):
         RandAugmentWideHyperparameters(bins=9)
-
-
-def test_test_policy_draws_as_in_training() -> None:
-    method, images = _method(), _images(40)
-    policy = method.test_policy()
-    assert policy is not None
-    in_training = method.augment(images, torch.Generator().manual_seed(4)).images
-    assert torch.equal(policy(images, torch.Generator().manual_seed(4)), in_training)
-    assert not torch.equal(policy(images, torch.Generator().manual_seed(5)), in_training)
-    assert method.sample_transforms(10, torch.Generator()) is None

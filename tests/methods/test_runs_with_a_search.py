@@ -1,4 +1,4 @@
-"""Whole runs of `fast-aa` and `faster-aa`: what their searches cost, and that a stop in either phase changes no bit."""
+"""Whole runs of methods with a search: what the search costs, and that a stop in either phase changes no bit."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,8 +16,12 @@ from augbench.bench.training.worker import execute
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]
 
-# folds · (epochs · train + trials · draws · held out), and epochs · batches · 4 · half a batch
-SEARCH_PASSES = {"fast-aa": 2 * (2 * 120 + 5 * 2 * 80), "faster-aa": 1 * (200 // 40) * 4 * 20}
+SEARCH_PASSES = {
+    "fast-aa": 2 * (2 * 120 + 5 * 2 * 80),  # folds · (epochs · train + trials · draws · held out)
+    "faster-aa": 1 * (200 // 40) * 4 * 20,  # epochs · batches · 4 · half a batch
+    "dada": 30 + 16 + 14,  # both halves, of 3 images of each class, in two steps
+}
+LEARNED = {"fast-aa": 15, "faster-aa": 15, "dada": 7}  # probabilities of operations or blocks
 
 
 @pytest.fixture(params=SEARCH_PASSES)
@@ -53,18 +57,7 @@ class StopInPhase(StopSignal):
         super().check()
 
 
-def test_a_search_has_its_own_clock_and_count(spec: RunSpec, whole: RunFolder) -> None:
-    result = whole.read_result()
-    assert result is not None
-    assert all(seconds["search"] > 0 for seconds in result["seconds"].values())
-    assert result["image_passes"]["search"] == SEARCH_PASSES[spec.method.name]
-    assert result["image_passes"]["training"] == 2 * 400
-    assert len(result["learned"]) == 15
-
-
-@pytest.mark.parametrize("phase", ["training", "search"])
-def test_a_run_that_was_stopped_equals_a_whole_one_bit_for_bit(
-    phase: str,
+def test_a_search_is_counted_apart_and_a_stop_in_either_phase_changes_no_bit(
     whole: RunFolder,
     spec: RunSpec,
     make_folder: MakeFolder,
@@ -72,10 +65,18 @@ def test_a_run_that_was_stopped_equals_a_whole_one_bit_for_bit(
     stop: StopSignal,
     outcome: Callable[[RunFolder], dict[str, Any]],
 ) -> None:
-    folder = make_folder(spec)
-    assert execute(folder, settings, StopInPhase(folder, phase, 5)) is RunState.CANCELLED
-    assert folder.read_status()["phase"] == phase
-    assert not folder.read_metrics()
-    torch.manual_seed(1)  # another process would not have this one's global generator
-    assert execute(folder, settings, stop) is RunState.DONE
-    assert outcome(folder) == outcome(whole)
+    result = whole.read_result()
+    assert result is not None
+    assert all(seconds["search"] > 0 for seconds in result["seconds"].values())
+    assert result["image_passes"]["search"] == SEARCH_PASSES[spec.method.name]
+    assert result["image_passes"]["training"] == 2 * 400
+    assert sum(name.startswith("probability/") for name in result["learned"]) == LEARNED[spec.method.name]
+    assert any(result["learned"].values())
+    for phase in ("training", "search"):
+        folder = make_folder(spec)
+        assert execute(folder, settings, StopInPhase(folder, phase, 2)) is RunState.CANCELLED
+        assert folder.read_status()["phase"] == phase
+        assert not folder.read_metrics()
+        torch.manual_seed(1)  # another process would not have this one's global generator
+        assert execute(folder, settings, stop) is RunState.DONE
+        assert outcome(folder) == outcome(whole)

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from method_factories import make_method, some_images
 from numpy.typing import NDArray
 from torch import Tensor
 
-from augbench.bench.augmentation.affine_space import Draw, shared_space
-from augbench.bench.contract.method import AugmentedBatch, RunContext
-from augbench.methods.scale import Scale, ScaleHyperparameters
+from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.contract.method import AugmentedBatch
+from augbench.methods.scale import Scale
 
 BATCH = 6
 BLOCKS = ("rotation", "x-scale", "y-scale", "x-shear", "half-turn", "flip", "crop")
@@ -21,22 +22,8 @@ SLOPES = np.array([0.3, -0.7, 0.2, 1.1])  # of the made-up loss in the four magn
 OFFSETS = np.array([0.5, -0.4, 0.1, 0.2, -0.3, 0.6, -0.2])  # what each block adds to the loss
 
 
-def _scale(epochs: int = 10, **hyperparameters: Any) -> Scale:
-    context = RunContext(
-        space=shared_space(14),
-        channels=1,
-        classes=3,
-        train_size=100,
-        epochs=epochs,
-        baseline_copies=1,
-        device=torch.device("cpu"),
-    )
-    return Scale(ScaleHyperparameters(**hyperparameters), context)
-
-
-def _images(count: int = BATCH, seed: int = 0) -> Tensor:
-    source = torch.Generator().manual_seed(seed)
-    return torch.randint(256, (count, 1, 14, 14), dtype=torch.uint8, generator=source)
+def _scale(**settings: Any) -> Scale:
+    return make_method(Scale, settings=settings)
 
 
 def _made_up_losses(draw: Draw, copies: int) -> Tensor:
@@ -47,7 +34,7 @@ def _made_up_losses(draw: Draw, copies: int) -> Tensor:
 
 
 def _take_step(method: Scale, seed: int = 1) -> tuple[AugmentedBatch, Tensor]:
-    copies = method.augment(_images(), torch.Generator().manual_seed(seed))
+    copies = method.augment(some_images(BATCH), torch.Generator().manual_seed(seed))
     assert copies.draw is not None
     losses = _made_up_losses(copies.draw, method.copies)
     regulariser = method.regulariser()
@@ -74,21 +61,7 @@ def test_starts_at_one_seventh_and_a_tenth() -> None:
     assert method.probabilities.tolist() == pytest.approx([1 / 7] * 7)
     assert method.ranges.tolist() == pytest.approx([0.1] * 4)
     assert method.copies == 4
-
-
-def test_start_of_the_ranges_can_be_changed() -> None:
     assert _scale(initial_range=0.3).ranges.tolist() == pytest.approx([0.3] * 4)
-
-
-def test_augment_makes_copies_copy_by_copy_that_carry_the_gradient_of_the_ranges() -> None:
-    method = _scale(copies=3)
-    copies = method.augment(_images(), torch.Generator().manual_seed(2))
-    assert copies.draw is not None
-    assert copies.images.shape == (3 * BATCH, 1, 14, 14)
-    expected = method.context.space.apply(_images().repeat(3, 1, 1, 1), copies.draw)
-    assert torch.equal(copies.images, expected)
-    (gradient,) = torch.autograd.grad(copies.images.square().sum(), method.ranges)
-    assert gradient.abs().min() > 0
 
 
 # The step
@@ -130,22 +103,6 @@ def test_one_step_is_the_plain_gradient_step_worked_out_by_hand(epoch: int) -> N
     np.testing.assert_allclose((alpha - new_alpha) / rate, alpha_gradient, atol=1e-4)
     assert np.abs(pi_gradient).min() > 0.01
     assert np.abs(alpha_gradient).min() > 0.01
-
-
-def test_gradients_do_not_pile_up_from_step_to_step() -> None:
-    method = _scale(learning_rate=0.01)
-    _take_step(method)
-    pi, alpha = _arrays(method)
-    fresh = _scale(learning_rate=0.01)
-    with torch.no_grad():
-        fresh.probabilities.copy_(method.probabilities)
-        fresh.ranges.copy_(method.ranges)
-    for each in (method, fresh):
-        _take_step(each, seed=5)
-    assert torch.equal(method.probabilities, fresh.probabilities)
-    assert torch.equal(method.ranges, fresh.ranges)
-    assert not np.array_equal(_arrays(method)[0], pi)
-    assert not np.array_equal(_arrays(method)[1], alpha)
 
 
 def _constructed(method: Scale, active: Tensor, losses: Tensor) -> None:
@@ -227,19 +184,6 @@ def test_nothing_is_learned_after_the_joint_epochs() -> None:
 # What is saved, reported and drawn from
 
 
-def test_state_goes_round_and_is_not_changed_by_later_steps() -> None:
-    method, other = _scale(learning_rate=0.1), _scale(learning_rate=0.1)
-    _take_step(method)
-    state, saved = method.state_dict(), _arrays(method)
-    _take_step(method, seed=8)
-    after = _arrays(method)
-    assert not np.array_equal(after[0], saved[0])
-    other.load_state_dict(state)
-    assert all(map(np.array_equal, _arrays(other), saved))
-    _take_step(other, seed=8)
-    assert all(map(np.array_equal, _arrays(other), after))
-
-
 def test_learned_numbers_have_the_names_of_their_blocks() -> None:
     method = _scale()
     with torch.no_grad():
@@ -252,27 +196,9 @@ def test_learned_numbers_have_the_names_of_their_blocks() -> None:
     assert learned == pytest.approx(expected)
 
 
-def test_test_policy_draws_from_what_was_learned() -> None:
-    method = _scale()
-    images = _images(50)
-    policy = method.test_policy()
-    with torch.no_grad():
-        method.probabilities.fill_(0.5)
-    drawn = policy(images, torch.Generator().manual_seed(9))
-    assert drawn.shape == images.shape
-    assert not drawn.requires_grad
-    assert 0 <= drawn.min() <= drawn.max() <= 1
-    assert torch.equal(drawn, policy(images, torch.Generator().manual_seed(9)))
-    assert not torch.equal(drawn, policy(images, torch.Generator().manual_seed(10)))
-    with torch.no_grad():
-        method.probabilities.fill_(0)
-    unchanged = policy(images, torch.Generator().manual_seed(9))
-    torch.testing.assert_close(unchanged, images.float() / 255, atol=1e-5, rtol=0)
-
-
 def test_probabilities_stay_finite_without_a_clamp() -> None:
     """With a margin of 0 they would reach 0 and 1, where the regulariser's gradient is not finite."""
-    method, images = _scale(clamp=0, learning_rate=1.0), _images(8)
+    method, images = _scale(clamp=0, learning_rate=1.0), some_images(8)
     for _ in range(5):
         copies = method.augment(images, torch.Generator().manual_seed(0))
         regulariser = method.regulariser()

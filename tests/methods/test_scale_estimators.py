@@ -1,18 +1,15 @@
 """SCALE's estimators of the gradient in π against exact expectations, found by enumerating the blocks' activations."""
 
 import itertools
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import get_args
 
 import pytest
 import torch
 from pydantic import ValidationError
 from torch import Tensor
-from torch.nn import functional as F
 
-from augbench.bench.augmentation.affine_space import Space, with_active
 from augbench.methods.scale import ScaleHyperparameters
 from augbench.methods.scale_estimators import Estimator, probability_gradient
 
@@ -80,6 +77,7 @@ def _problem(blocks: int, copies: int, batch: int, seed: int = 0) -> Problem:
     return Problem(copies, table, probabilities)
 
 
+@cache
 def _exact_moments(problem: Problem, estimator: Estimator) -> tuple[Tensor, Tensor]:
     """E[value·informative] and P(informative) over every activation of every block of every copy; (K,) each."""
     batch = len(problem.table)
@@ -200,117 +198,3 @@ def test_leave_one_out_needs_two_copies() -> None:
     with pytest.raises(ValidationError, match="at least 2"):
         ScaleHyperparameters(estimator="rloo", copies=1)
     assert ScaleHyperparameters(estimator="pooled", copies=1).copies == 1
-
-
-# Through the space: copies of images, a network and its cross-entropy, sampled
-
-COPIES, BATCH, DRAWS, ROUNDS = 4, 3, 1500, 4000
-SPACE = Space(image_size=8, padding=1)
-PI = torch.tensor([0.3, 0.6, 0.2, 0.5, 0.7, 0.4, 0.35], dtype=torch.float64)
-RANGES = torch.tensor([1.5, 0.5, 0.6, 0.8], dtype=torch.float64)
-
-
-def _image_loss(source: torch.Generator) -> Callable[[Tensor], Tensor]:
-    """Cross-entropy of a fixed linear network; takes (n, B, 1, 8, 8) and returns (n, B)."""
-    weights = torch.randn(64, 3, generator=source, dtype=torch.float64) / 2
-
-    def loss(images: Tensor) -> Tensor:
-        logits = images.flatten(2) @ weights
-        labels = (torch.arange(BATCH) % 3).expand(len(images), BATCH)
-        return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(-1, BATCH)
-
-    return loss
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """A mean and its standard error; (…) each."""
-
-    mean: Tensor
-    error: Tensor
-
-
-@dataclass(frozen=True)
-class SampledProblem:
-    """Losses and blocks of many batches of copies, and the mean loss under every subset of blocks."""
-
-    losses: Tensor
-    active: Tensor
-    subsets: Sampled
-
-    def conditional(self, present: bool) -> Sampled:
-        """E[l | t = present] of each block as a weighted sum over subsets."""
-        patterns = _patterns(7)
-        weights = _weights(patterns, PI)[:, None] * (patterns == present)
-        return self.weighted(weights / weights.sum(0))
-
-    def weighted(self, weights: Tensor) -> Sampled:
-        """Combine the subsets' means, which are independent, with weights (2^7, 7)."""
-        mean, error = self.subsets.mean[:, None], self.subsets.error[:, None]
-        return Sampled((weights * mean).sum(0), (weights * error).square().sum(0).sqrt())
-
-    def estimates(self, estimator: Estimator) -> Sampled:
-        """Mean of an estimator over the batches about which it is informative, block by block."""
-        found = [
-            probability_gradient(losses, active, PI, estimator)
-            for losses, active in zip(self.losses, self.active, strict=True)
-        ]
-        values, informative = torch.stack([e.value for e in found]), torch.stack([e.informative for e in found])
-        columns = [values[informative[:, block], block] for block in range(7)]
-        errors = [column.std() / math.sqrt(len(column)) for column in columns]
-        return Sampled(torch.stack([column.mean() for column in columns]), torch.stack(errors))
-
-
-@pytest.fixture(scope="module")
-def sampled() -> SampledProblem:
-    source = torch.Generator().manual_seed(0)
-    loss = _image_loss(source)
-    images = torch.rand(BATCH, 1, 8, 8, generator=source, dtype=torch.float64)
-
-    def copies(count: int) -> Tensor:
-        return images.repeat(count, 1, 1, 1)
-
-    draw = SPACE.sample(ROUNDS * COPIES * BATCH, PI, RANGES, source)
-    losses = loss(SPACE.apply(copies(ROUNDS * COPIES), draw).view(-1, *images.shape))
-    means, errors = [], []
-    for pattern in _patterns(7):
-        fresh = SPACE.sample(DRAWS * BATCH, PI, RANGES, source)
-        fresh = with_active(fresh, pattern.expand(DRAWS * BATCH, 7))
-        means_of_draws = loss(SPACE.apply(copies(DRAWS), fresh).view(-1, *images.shape)).mean(1)
-        means.append(means_of_draws.mean())
-        errors.append(means_of_draws.std() / math.sqrt(DRAWS))
-    return SampledProblem(
-        losses.view(ROUNDS, COPIES, BATCH),
-        draw.active.view(ROUNDS, COPIES, BATCH, 7),
-        Sampled(torch.stack(means), torch.stack(errors)),
-    )
-
-
-def _deviations(found: Sampled, exact: Sampled) -> Tensor:
-    """Distances in joint standard errors."""
-    return (found.mean - exact.mean).abs() / (found.error**2 + exact.error**2).sqrt()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("estimator", UNBIASED)
-def test_estimates_from_sampled_copies_average_to_the_gradient(sampled: SampledProblem, estimator: Estimator) -> None:
-    patterns = _patterns(7)
-    signed = _weights(patterns, PI)[:, None] * torch.where(patterns, 1 / PI, -1 / (1 - PI))
-    exact, found = sampled.weighted(signed), sampled.estimates(estimator)
-    assert (exact.mean.abs() > 10 * exact.error).sum() >= 3
-    assert (found.mean.abs() > 6 * found.error).sum() >= 2
-    assert _deviations(found, exact).max() < 4
-
-
-@pytest.mark.slow
-def test_empty_groups_as_zero_average_to_the_documented_expectation(sampled: SampledProblem) -> None:
-    present, absent = sampled.conditional(True), sampled.conditional(False)
-    first, second = 1 - (1 - PI) ** COPIES, 1 - PI**COPIES
-    expected = Sampled(
-        first * present.mean - second * absent.mean,
-        ((first * present.error) ** 2 + (second * absent.error) ** 2).sqrt(),
-    )
-    found = sampled.estimates("per-image-zero")
-    assert _deviations(found, expected).max() < 4
-    gradient = Sampled(present.mean - absent.mean, expected.error)
-    assert (_deviations(found, gradient) > 10).sum() >= 4

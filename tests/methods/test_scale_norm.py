@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from method_factories import make_method, some_images
 from numpy.typing import NDArray
 from pydantic import ValidationError
 from torch import Tensor
 
-from augbench.bench.augmentation.affine_space import Draw, shared_space
-from augbench.bench.contract.method import AugmentedBatch, RunContext
-from augbench.methods.scale import Scale, ScaleHyperparameters
+from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.contract.method import AugmentedBatch
+from augbench.methods.scale import Scale
 from augbench.methods.scale_norm import ScaleNorm, ScaleNormHyperparameters
 
 PI = [0.3, 0.4, 0.5, 0.6, 0.35, 0.45, 0.55]
@@ -21,29 +22,12 @@ NORM = math.sqrt(sum(value**2 for value in (*PI, *ALPHA)))
 BATCH, SHARES = 6, [0.5, -0.4, 0.1, 0.2, -0.3, 0.6, -0.2]  # what each block adds to the loss
 
 
-def _setting(epochs: int = 10) -> RunContext:
-    return RunContext(
-        space=shared_space(14),
-        channels=1,
-        classes=3,
-        train_size=100,
-        epochs=epochs,
-        baseline_copies=1,
-        device=torch.device("cpu"),
-    )
-
-
 def _learner(**hyperparameters: Any) -> ScaleNorm:
-    method = ScaleNorm(ScaleNormHyperparameters(**hyperparameters), _setting())
+    method = make_method(ScaleNorm, settings=hyperparameters)
     with torch.no_grad():
         method.probabilities.copy_(torch.tensor(PI))
         method.ranges.copy_(torch.tensor(ALPHA))
     return method
-
-
-def _images() -> Tensor:
-    source = torch.Generator().manual_seed(0)
-    return torch.randint(256, (BATCH, 1, 14, 14), dtype=torch.uint8, generator=source)
 
 
 def _regulariser(method: ScaleNorm) -> Tensor:
@@ -64,26 +48,6 @@ def test_regulariser_and_its_gradients_are_those_worked_out_by_hand(weight: floa
     assert method.ranges.grad.tolist() == pytest.approx([-weight * value / NORM for value in ALPHA])
 
 
-def test_gradients_equal_central_differences() -> None:
-    method = _learner(regularisation=1.0)
-    method.probabilities = torch.tensor(PI, dtype=torch.float64, requires_grad=True)
-    method.ranges = torch.tensor(ALPHA, dtype=torch.float64, requires_grad=True)
-    gradients = torch.autograd.grad(_regulariser(method), (method.probabilities, method.ranges))
-    for tensor, gradient in zip((method.probabilities, method.ranges), gradients, strict=True):
-        for index in range(len(tensor)):
-            assert gradient[index].item() == pytest.approx(_difference(method, tensor, index), abs=1e-7)
-
-
-def _difference(method: ScaleNorm, tensor: Tensor, index: int, step: float = 1e-5) -> float:
-    values = []
-    with torch.no_grad():
-        for shift in (step, -2 * step):
-            tensor[index] += shift
-            values.append(_regulariser(method).item())
-        tensor[index] += step
-    return (values[0] - values[1]) / (2 * step)
-
-
 def _losses(draw: Draw, copies: int) -> Tensor:
     """A loss of the draw alone, so that its gradient can be worked out by hand; (M, B)."""
     return (2 + (draw.active * torch.tensor(SHARES)).sum(1) + draw.magnitudes[:, 0] * draw.active[:, 0]).view(
@@ -99,7 +63,7 @@ def _pooled_by_hand(losses: Tensor, active: Tensor) -> NDArray[np.float64]:
 def test_one_step_is_the_plain_gradient_step_worked_out_by_hand() -> None:
     method = _learner(learning_rate=0.01, regularisation=0.3, copies=8)
     method.start_epoch(2)
-    copies = method.augment(_images(), torch.Generator().manual_seed(1))
+    copies = method.augment(some_images(BATCH), torch.Generator().manual_seed(1))
     assert copies.draw is not None
     losses = _losses(copies.draw, 8)
     (losses.mean() + _regulariser(method)).backward()
@@ -115,7 +79,7 @@ def test_one_step_is_the_plain_gradient_step_worked_out_by_hand() -> None:
 def test_the_reward_alone_drives_every_number_to_its_maximum() -> None:
     method = _learner(learning_rate=1.0, regularisation=10.0)
     for seed in range(3):
-        copies = method.augment(_images(), torch.Generator().manual_seed(seed))
+        copies = method.augment(some_images(BATCH), torch.Generator().manual_seed(seed))
         _regulariser(method).backward()  # type: ignore[no-untyped-call]
         method.after_backward(torch.zeros(4, BATCH), copies)
     assert method.ranges.tolist() == pytest.approx(method.maxima.tolist())
@@ -123,10 +87,10 @@ def test_the_reward_alone_drives_every_number_to_its_maximum() -> None:
 
 
 def test_everything_else_is_as_in_scale() -> None:
-    norm = ScaleNorm(ScaleNormHyperparameters(), _setting())
-    scale = Scale(ScaleHyperparameters(), _setting())
+    norm = make_method(ScaleNorm)
+    scale = make_method(Scale)
     assert norm.learned() == scale.learned()
-    first, second = (each.augment(_images(), torch.Generator().manual_seed(2)) for each in (norm, scale))
+    first, second = (each.augment(some_images(BATCH), torch.Generator().manual_seed(2)) for each in (norm, scale))
     assert torch.equal(first.images, second.images)
     assert isinstance(first, AugmentedBatch)
     assert norm.hyperparameters.copies == scale.hyperparameters.copies

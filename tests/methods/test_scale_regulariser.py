@@ -59,17 +59,6 @@ def test_parametric_form_is_the_sum_of_the_divergences_of_torch(
 
 
 @settings(deadline=None)
-@given(probability=PROBABILITIES, fraction=SHARES, maximum=MAXIMA, prior=PRIORS)
-def test_parametric_form_is_the_closed_form_of_the_theorem(
-    probability: float, fraction: float, maximum: float, prior: float
-) -> None:
-    alpha = fraction * maximum
-    odds = probability * maximum * prior / ((1 - probability) * alpha * (1 - prior))
-    expected = math.log((1 - probability) / prior) + probability * math.log(odds)
-    assert _parametric(probability, alpha, maximum, prior) == pytest.approx(expected, rel=1e-6, abs=1e-8)
-
-
-@settings(deadline=None)
 @given(probability=st.floats(0, 1), fraction=SHARES, maximum=MAXIMA, prior=PRIORS)
 def test_parametric_form_is_never_negative(probability: float, fraction: float, maximum: float, prior: float) -> None:
     assert _parametric(probability, fraction * maximum, maximum, prior) >= -1e-12
@@ -156,9 +145,3 @@ def test_gradient_of_the_parameter_free_form(probability: float, support: int, p
     moved = 1 - 1 / support
     expected = moved * (_logit(moved * probability) - _logit(moved * (1 - prior)))
     assert float(pi.grad) == pytest.approx(expected, rel=1e-6, abs=1e-9)
-
-
-def test_gradients_equal_central_differences() -> None:
-    inputs = (_double(0.3).requires_grad_(), _double(0.2).requires_grad_())
-    assert torch.autograd.gradcheck(lambda pi, alpha: parametric_divergence(pi, alpha, _double(1.0), 0.01), inputs)
-    assert torch.autograd.gradcheck(lambda pi: parameter_free_divergence(pi, _double(81), 0.01), inputs[:1])

@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from method_factories import make_method, seeded
 from scipy.stats import binomtest, chisquare
 from torch import Tensor
 
-from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import GEOMETRIC, OPERATIONS, ImageSpace
-from augbench.bench.contract.method import Hyperparameters, RunContext
+from augbench.bench.contract.method import Hyperparameters
 from augbench.methods.subpolicies import (
     IDENTITY,
     SEARCHED,
@@ -50,10 +48,6 @@ IN_BOTH = {
 }
 
 
-def random(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
 def index(name: str) -> int:
     return OPERATIONS.index(name)
 
@@ -68,7 +62,7 @@ def test_levels_mean_what_a_hand_worked_table_says(
     assert set(table) == set(OPERATIONS)
     levels = torch.tensor(LEVELS).repeat(500, 1)
     for name, expected in table.items():
-        magnitudes = mapping.magnitudes(torch.full_like(levels, index(name), dtype=torch.long), levels, random())
+        magnitudes = mapping.magnitudes(torch.full_like(levels, index(name), dtype=torch.long), levels, seeded())
         if name in GEOMETRIC:
             magnitudes, expected = magnitudes.abs(), tuple(map(abs, expected))
         assert magnitudes.unique(dim=0).tolist() == [pytest.approx(expected, abs=1e-6)], name
@@ -78,7 +72,7 @@ def test_levels_mean_what_a_hand_worked_table_says(
 def test_only_geometric_operations_get_a_random_sign_each_draw_its_own(mapping: LevelMapping) -> None:
     draws = 4000
     operations = torch.arange(len(OPERATIONS)).repeat(draws, 1)
-    negative = mapping.magnitudes(operations, torch.full(operations.shape, 0.8), random()) < 0
+    negative = mapping.magnitudes(operations, torch.full(operations.shape, 0.8), seeded()) < 0
     for name, count in zip(OPERATIONS, negative.sum(0).tolist(), strict=True):
         if name in GEOMETRIC:
             assert binomtest(count, draws, 0.5).pvalue > 1e-3, name
@@ -88,32 +82,10 @@ def test_only_geometric_operations_get_a_random_sign_each_draw_its_own(mapping: 
     assert binomtest(int(together), draws, 0.25).pvalue > 1e-3
 
 
-def test_the_middle_of_the_symmetric_mapping_leaves_images_as_they_are() -> None:
-    names = (*GEOMETRIC, "Brightness", "Color", "Contrast", "Sharpness")
-    images = torch.rand(len(names), 3, 14, 14, generator=random())
-    operations = torch.tensor([index(name) for name in names])
-    magnitudes = symmetric_mapping(CPU).magnitudes(operations, torch.full((len(names),), 0.5), random())
-    transformed = ImageSpace(14).apply(images, operations, magnitudes, random())
-    torch.testing.assert_close(transformed, images)
-
-
-@given(st.floats(0, 1), st.sampled_from(range(len(OPERATIONS))))
-def test_opposite_levels_of_the_symmetric_mapping_differ_in_sign_only(level: float, operation: int) -> None:
-    mapping, geometric = symmetric_mapping(CPU), OPERATIONS[operation] in GEOMETRIC
-    low, high = (
-        mapping.magnitudes(torch.tensor([operation]), torch.tensor([each]), random()) for each in (level, 1 - level)
-    )
-    if geometric:
-        torch.testing.assert_close(low, -high)
-    else:
-        assert low >= 0
-        assert high >= 0
-
-
 def test_magnitudes_are_differentiable_in_the_levels() -> None:
     operations = torch.tensor([index("Rotate"), index("Brightness"), index("Cutout")])
     levels = torch.full((3,), 0.7, requires_grad=True)
-    magnitudes = one_sided_mapping(CPU).magnitudes(operations, levels, random())
+    magnitudes = one_sided_mapping(CPU).magnitudes(operations, levels, seeded())
     magnitudes.sum().backward()  # type: ignore[no-untyped-call]
     assert levels.grad is not None
     sign = 1.0 if magnitudes[0] > 0 else -1.0
@@ -140,7 +112,7 @@ def frequencies(drawn: list[Application]) -> dict[tuple[str, str], int]:
 
 def test_sub_policies_are_drawn_uniformly_and_each_operation_with_its_probability() -> None:
     images = 20_000
-    drawn = policy().draw(images, symmetric_mapping(CPU), random(), torch.tensor(3))  # never the fourth
+    drawn = policy().draw(images, symmetric_mapping(CPU), seeded(), torch.tensor(3))  # never the fourth
     expected = {
         ("Rotate", "Invert"): 0.2 * 0.9,
         ("Rotate", "Identity"): 0.2 * 0.1,
@@ -157,11 +129,11 @@ def test_sub_policies_are_drawn_uniformly_and_each_operation_with_its_probabilit
         chisquare([found[pair] for pair in expected], [fraction * images / 3 for fraction in expected.values()]).pvalue
         > 1e-3
     )
-    assert ("Invert", "Invert") in frequencies(policy().draw(100, symmetric_mapping(CPU), random()))
+    assert ("Invert", "Invert") in frequencies(policy().draw(100, symmetric_mapping(CPU), seeded()))
 
 
 def test_drawn_operations_have_the_magnitudes_of_their_sub_policy() -> None:
-    first, second = policy().draw(500, symmetric_mapping(CPU), random())
+    first, second = policy().draw(500, symmetric_mapping(CPU), seeded())
     expected = {"Rotate": 24.0, "Solarize": 64 / 255, "Cutout": 0.1}
     for name, magnitude in expected.items():
         found = first.magnitudes[first.operations == index(name)].abs()
@@ -171,21 +143,14 @@ def test_drawn_operations_have_the_magnitudes_of_their_sub_policy() -> None:
     assert sorted(set(rotations.tolist())) == [-30, 30]
 
 
-def test_the_generator_decides_what_is_drawn() -> None:
-    again = [policy().draw(50, symmetric_mapping(CPU), random(seed)) for seed in (1, 1, 2)]
-    flat = [torch.cat([torch.stack((each.operations, each.magnitudes)) for each in drawn]) for drawn in again]
-    assert torch.equal(flat[0], flat[1])
-    assert not torch.equal(flat[0], flat[2])
-
-
 def test_the_first_operation_acts_first() -> None:
     """A half-bright image is below the threshold, an inverted dark one is not."""
     images = torch.full((1, 1, 14, 14), 0.2)
     operations = torch.tensor([[index("Invert"), index("Solarize")]])
     levels = torch.full((1, 2), 0.5)
-    drawn = draw_applications(operations, torch.ones(1, 2), levels, symmetric_mapping(CPU), random())
-    assert apply_in_turn(images, drawn, ImageSpace(14), random()).unique().tolist() == pytest.approx([0.2])
-    assert apply_in_turn(images, drawn[::-1], ImageSpace(14), random()).unique().tolist() == pytest.approx([0.8])
+    drawn = draw_applications(operations, torch.ones(1, 2), levels, symmetric_mapping(CPU), seeded())
+    assert apply_in_turn(images, drawn, ImageSpace(14), seeded()).unique().tolist() == pytest.approx([0.2])
+    assert apply_in_turn(images, drawn[::-1], ImageSpace(14), seeded()).unique().tolist() == pytest.approx([0.8])
 
 
 def test_a_search_chooses_from_15_operations_without_the_identity() -> None:
@@ -214,7 +179,7 @@ class Given(SubPolicyMethod[Hyperparameters]):
 @pytest.fixture
 def method() -> Given:
     """Make the method for a tenth of the digits."""
-    return Given(Hyperparameters(), RunContext(shared_space(14), 1, 10, 100, 1, 2, CPU))
+    return make_method(Given)
 
 
 def test_learned_numbers_are_the_probabilities_that_a_draw_contains_an_operation(method: Given) -> None:
@@ -228,14 +193,3 @@ def test_learned_numbers_are_the_probabilities_that_a_draw_contains_an_operation
     assert learned.pop("probability/Rotate") == pytest.approx(((1 - 0.5 * 0.8) + 0.1) / 2)
     assert learned.pop("probability/Invert") == pytest.approx(0.5)
     assert set(learned.values()) == {0.0}
-
-
-def test_copies_draw_for_themselves_and_test_time_draws_are_those_of_training(method: Given) -> None:
-    images = torch.randint(256, (30, 1, 14, 14), generator=random(), dtype=torch.uint8)
-    copies = method.augment(images, random()).images
-    assert copies.shape == (60, 1, 14, 14)
-    assert 0 <= copies.min() <= copies.max() <= 1
-    assert not torch.equal(copies[:30], copies[30:])
-    test_policy = method.test_policy()
-    assert test_policy is not None
-    assert torch.equal(copies, test_policy(images.repeat(2, 1, 1, 1), random()))

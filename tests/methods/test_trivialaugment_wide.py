@@ -5,35 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from method_factories import make_method
 from scipy import stats
-from torch import Tensor
 from torchvision.transforms import TrivialAugmentWide as Theirs
 
-from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.image_operations import MAGNITUDES, OPERATIONS
-from augbench.bench.contract.method import RunContext
-from augbench.methods.trivialaugment_wide import TrivialAugmentWide, TrivialAugmentWideHyperparameters
+from augbench.methods.trivialaugment_wide import TrivialAugmentWide
 from augbench.methods.wide_policy import Application
 
 COUNT = 60_000
 
 
-def _method(copies: int = 1, **hyperparameters: Any) -> TrivialAugmentWide:
-    context = RunContext(
-        space=shared_space(32),
-        channels=3,
-        classes=10,
-        train_size=100,
-        epochs=10,
-        baseline_copies=copies,
-        device=torch.device("cpu"),
-    )
-    return TrivialAugmentWide(TrivialAugmentWideHyperparameters(**hyperparameters), context)
-
-
-def _images(count: int) -> Tensor:
-    source = torch.Generator().manual_seed(0)
-    return torch.randint(256, (count, 3, 32, 32), dtype=torch.uint8, generator=source)
+def _method(**settings: Any) -> TrivialAugmentWide:
+    return make_method(TrivialAugmentWide, side=32, channels=3, settings=settings)
 
 
 @pytest.fixture(scope="module")
@@ -85,30 +69,3 @@ def test_number_of_bins_can_be_changed() -> None:
     (draw,) = _method(bins=3).draw(5000, torch.Generator().manual_seed(2))
     turns = draw.magnitudes[draw.operations == OPERATIONS.index("Rotate")]
     assert turns.unique().tolist() == [-135.0, -67.5, 0.0, 67.5, 135.0]
-
-
-def test_images_are_transformed_by_the_draw_copy_by_copy() -> None:
-    method, images = _method(copies=3), _images(20)
-    repeated = images.repeat(3, 1, 1, 1)
-    copies = method.augment(images, torch.Generator().manual_seed(3))
-    source = torch.Generator().manual_seed(3)
-    (draw,) = method.draw(60, source)
-    expected = method.context.image_space.apply(repeated, draw.operations, draw.magnitudes, source)
-    assert torch.equal(copies.images, expected)
-    assert not torch.equal(copies.images[:20], copies.images[20:40])
-    untouched = draw.operations == 0
-    assert untouched.any()
-    assert torch.equal(copies.images[untouched], repeated[untouched] / 255)
-
-
-def test_test_policy_draws_as_in_training() -> None:
-    method, images = _method(), _images(40)
-    policy = method.test_policy()
-    assert policy is not None
-    in_training = method.augment(images, torch.Generator().manual_seed(4)).images
-    assert torch.equal(policy(images, torch.Generator().manual_seed(4)), in_training)
-    assert not torch.equal(policy(images, torch.Generator().manual_seed(5)), in_training)
-
-
-def test_there_are_no_maps_of_the_plane_to_sample() -> None:
-    assert _method().sample_transforms(10, torch.Generator()) is None

@@ -24,8 +24,8 @@ from augbench.bench.planning.calibration import (
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.cost import Cost
-from augbench.bench.training.environment import describe_device
 from augbench.bench.training.evaluation import predict, predict_with_draws
+from augbench.bench.training.provenance import describe_device
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trainer import Trainer
 from augbench.bench.training.worker import execute, load_dataset

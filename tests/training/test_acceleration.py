@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from short_runs import Runs, result_of
 from torch import Tensor, nn
 
 from augbench.bench.augmentation import fused_resampling
@@ -21,13 +22,10 @@ from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import parse_suite
 from augbench.bench.registry.registry import Entry
-from augbench.bench.runs.execution_settings import ExecutionSettings
-from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.evaluation import predict
 from augbench.bench.training.forward_pass import ForwardPass
-from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trainer import Trainer, new_trainer
-from augbench.bench.training.worker import execute, load_dataset
 
 MakeSpec = Callable[..., RunSpec]
 CPU = torch.device("cpu")
@@ -62,9 +60,9 @@ def accelerated(spec: RunSpec, **options: Any) -> RunSpec:
 
 
 @pytest.fixture
-def digits(few_digits: None, make_spec: MakeSpec, settings: ExecutionSettings) -> ImageData:
+def digits(runs: Runs) -> ImageData:
     """Load a few digits."""
-    return load_dataset(make_spec().dataset, settings.data)
+    return runs.data()
 
 
 @pytest.fixture
@@ -240,7 +238,7 @@ def test_a_batch_of_one_image_that_cannot_be_normalised_is_explained() -> None:
     network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(1), nn.Flatten(), nn.Linear(1, 3)).train()
     forward_pass = ForwardPass(network, Acceleration(), CPU)
     assert forward_pass(AugmentedBatch(torch.rand(2, 1, 4, 4))).shape == (2, 3)
-    with pytest.raises(UserError, match=r"single image .*more than 1 value per channel.* Choose a batch_size"):
+    with pytest.raises(UserError, match=r"single image: .*more than 1 value per channel.* Choose a batch_size"):
         forward_pass(AugmentedBatch(torch.rand(1, 1, 4, 4)))
 
 
@@ -265,20 +263,13 @@ def test_a_compiled_step_is_the_same_step(make_spec: MakeSpec, digits: ImageData
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("few_digits", "quick_compiler")
-def test_a_compiled_run_can_be_interrupted_and_is_counted_apart(
-    make_spec: MakeSpec,
-    make_folder: Callable[[RunSpec], RunFolder],
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    stop_after: Callable[[int], StopSignal],
-) -> None:
-    spec = accelerated(make_spec("scale"), compiled=True)
-    whole, parts = make_folder(spec), make_folder(spec)
-    assert execute(whole, settings, stop) is RunState.DONE, whole.read_status()
-    assert execute(parts, settings, stop_after(4)) is RunState.CANCELLED
-    assert execute(parts, settings, stop) is RunState.DONE
-    one, other = (folder.read_result() or {} for folder in (whole, parts))
+@pytest.mark.usefixtures("quick_compiler")
+def test_a_compiled_run_can_be_interrupted_and_is_counted_apart(runs: Runs) -> None:
+    spec = accelerated(runs.spec("scale"), compiled=True)
+    whole, parts = runs.done(spec), runs.folder_of(spec)
+    assert runs.execute(parts, 4) is RunState.CANCELLED
+    assert runs.execute(parts) is RunState.DONE
+    one, other = map(result_of, (whole, parts))
     assert one["metrics"] == other["metrics"]
     assert one["learned"] == other["learned"]
     assert all(seconds["compilation"] > 0 for result in (one, other) for seconds in result["seconds"].values())
@@ -293,7 +284,7 @@ def test_what_torch_compiles_equals_what_it_does_by_itself(make_spec: MakeSpec, 
 
 def test_cuda_graphs_without_a_gpu_are_explained(make_spec: MakeSpec, digits: ImageData) -> None:
     trainer = new_trainer(accelerated(make_spec(), cuda_graphs=True), digits, CPU)  # as a finished run is loaded
-    with pytest.raises(RetryableError, match=r"need a GPU, .* placed on cpu\. Give .* --device cuda, or take"):
+    with pytest.raises(RetryableError, match=r"need a GPU, .* placed on cpu\. Repeat .* --device cuda, or take"):
         trainer.compile()
 
 

@@ -1,8 +1,5 @@
 """Evaluation: averages of probabilities over test-time draws, repeats, and the rotation probe."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -168,19 +165,14 @@ def test_summary_has_mean_and_deviation_over_repeats() -> None:
     assert summary["2"]["accuracy"] == {"mean": 0.5, "sd": pytest.approx(0.5), "values": [1.0, 0.5, 0.0]}
 
 
-def test_seeds_are_the_same_in_every_process() -> None:
-    program = "from augbench.bench.common.randomness import derived_seed; print(derived_seed(3, 'order/1'))"
-    found = {
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
-        for _ in range(2)
-    }
-    assert found == {str(derived_seed(3, "order/1"))}
-    assert derived_seed(3, "order/1") not in {derived_seed(3, "order/2"), derived_seed(4, "order/1")}
-
-
 def test_the_order_changes_from_epoch_to_epoch_and_repeats_under_a_seed() -> None:
     orders = [epoch_order(seed, epoch, 100).tolist() for seed, epoch in ((0, 0), (0, 1), (1, 0), (0, 0))]
     assert orders[0] == orders[3]
     assert orders[0] != orders[1]
     assert orders[0] != orders[2]
     assert sorted(orders[1]) == list(range(100))
+
+
+def test_seeds_are_the_same_in_every_process() -> None:
+    assert derived_seed(3, "order/1") == 5970557047402141468
+    assert derived_seed(3, "order/1") not in {derived_seed(3, "order/2"), derived_seed(4, "order/1")}

@@ -1,35 +1,19 @@
 """Images that a run keeps to be looked at."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
+from short_runs import Runs
 
-from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.runs.execution_settings import ExecutionSettings
-from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
+from augbench.bench.runs.run_folder import DamagedError, RunFolder
 from augbench.bench.training.examples import DRAWS, MOST_IMAGES, draw_examples, read_examples
-from augbench.bench.training.stopping import StopSignal
-from augbench.bench.training.trainer import new_trainer
-from augbench.bench.training.worker import execute, load_dataset
-
-MakeSpec = Callable[..., RunSpec]
-MakeFolder = Callable[[RunSpec], RunFolder]
 
 
-@pytest.mark.usefixtures("few_digits")
 @pytest.mark.parametrize("method", ["none", "scale", "trivialaugment"])
-def test_a_run_keeps_examples_of_each_class(
-    method: str, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
-) -> None:
-    spec = make_spec(method)
-    folder = make_folder(spec)
-    assert execute(folder, settings, stop) is RunState.DONE
-    examples = read_examples(folder)
+def test_a_run_keeps_examples_of_each_class(method: str, runs: Runs) -> None:
+    examples, train = read_examples(runs.done(method)), runs.data().train
     assert examples is not None
-    train = load_dataset(spec.dataset, settings.data).train
     for label, image in enumerate(examples.originals):
         assert np.array_equal(image, train.images[train.labels == label][0].numpy())
     assert examples.drawn.shape == (MOST_IMAGES, DRAWS, *train.images.shape[1:])
@@ -37,11 +21,9 @@ def test_a_run_keeps_examples_of_each_class(
     assert unchanged == (method == "none")
 
 
-@pytest.mark.usefixtures("few_digits")
-def test_draws_belong_to_their_images_and_repeat(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
+def test_draws_belong_to_their_images_and_repeat(runs: Runs) -> None:
     """With four copies of each image, the draws of an image are its own and differ from one another."""
-    spec = make_spec("scale")
-    trainer = new_trainer(spec, load_dataset(spec.dataset, settings.data), torch.device("cpu"))
+    trainer = runs.trainer("scale")
     trainer.method.start_epoch(0)
     examples, again = draw_examples(trainer), draw_examples(trainer)
     assert np.array_equal(examples.drawn, again.drawn)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
+from sklearn.metrics import accuracy_score, log_loss
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 from augbench.bench.training.metrics import (
@@ -55,7 +55,7 @@ def test_equal_width_bins_of_a_hand_worked_table() -> None:
     assert bins.calibration_error == pytest.approx(0.326)
 
 
-@pytest.mark.parametrize("bins", [5, 10, 15, 20])
+@pytest.mark.parametrize("bins", [5, 6, 7, 9, 10, 12, 14, 15, 17, 18, 20])
 def test_upper_edges_belong_to_the_bin_below_them(bins: int) -> None:
     edges = [index / bins for index in range(1, bins + 1)]
     above = [math.nextafter(edge, 2) + 1e-9 for edge in edges[:-1]]
@@ -161,14 +161,6 @@ def test_equal_mass_bins_do_not_depend_on_the_order_of_the_images(
     assert first.calibration_error == pytest.approx(abs(gaps).sum() / len(images), abs=1e-12)
 
 
-@settings(deadline=None)
-@given(count=st.integers(1, 60), bins=st.integers(1, 20))
-def test_without_ties_images_are_cut_by_their_place(count: int, bins: int) -> None:
-    groups = equal_mass_bins(*_top_label(list(np.linspace(0, 1, count)), [True] * count), bins)
-    expected = np.bincount([place * bins // count for place in range(count)], minlength=bins)
-    assert groups.count.tolist() == expected.tolist()
-
-
 # Accuracy, NLL, Brier
 
 
@@ -178,12 +170,6 @@ def test_accuracy_and_log_likelihood_agree_with_scikit_learn(seed: int) -> None:
     assert accuracy(probabilities, labels) == pytest.approx(accuracy_score(labels, probabilities.argmax(1)))
     expected = log_loss(labels, probabilities, labels=list(range(10)))
     assert negative_log_likelihood(probabilities, labels) == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_brier_score_agrees_with_scikit_learn_on_two_classes(seed: int) -> None:
-    probabilities, labels = _random_predictions(seed, classes=2)
-    assert brier_score(probabilities, labels) == pytest.approx(2 * brier_score_loss(labels, probabilities[:, 1]))
 
 
 def test_brier_score_agrees_with_torch_on_ten_classes() -> None:
@@ -247,10 +233,3 @@ def test_float32_softmax_of_many_classes_is_accepted() -> None:
     logits = torch.randn(500, 1000, generator=torch.Generator().manual_seed(5)) * 5
     probabilities = logits.softmax(1).numpy()
     check_probabilities(probabilities, np.zeros(500, dtype=np.int64))
-
-
-@pytest.mark.parametrize("bins", [5, 6, 7, 9, 12, 14, 15, 17, 18])
-def test_every_edge_belongs_to_the_bin_below_it(bins: int) -> None:
-    for edge in range(1, bins + 1):
-        count = equal_width_bins(np.array([[edge / bins]]), np.array([0]), bins).count
-        assert count.argmax() == edge - 1

@@ -6,22 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from short_runs import Runs
 
 from augbench.bench.common.files import write_json
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.planning.changed_plugins import changed_plugins
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.registry.plugins import PLUGINS_VARIABLE, load_plugin, plugins_added
-from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.training.stopping import StopSignal
-from augbench.bench.training.worker import execute
-
-pytestmark = pytest.mark.usefixtures("few_digits")
 
 CommandLine = Callable[..., tuple[int, str, str]]
-MakeSpec = Callable[..., RunSpec]
-MakeFolder = Callable[[RunSpec], RunFolder]
 
 SOURCE = """
 import sys
@@ -61,55 +55,41 @@ def write_plugin(path: Path, line: str = "return None") -> Path:
     return path
 
 
-def planned(spec: RunSpec, folder: RunFolder) -> PlannedRun:
-    return PlannedRun(spec, folder, folder.state())
+def planned(folder: RunFolder) -> PlannedRun:
+    return PlannedRun(folder.read_spec(), folder, folder.state())
 
 
-def test_an_edited_file_is_noticed_where_a_run_was_made_with_it(
-    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal, tmp_path: Path
-) -> None:
+def test_an_edited_file_is_noticed_where_a_run_was_made_with_it(runs: Runs, tmp_path: Path) -> None:
     path = write_plugin(tmp_path / "noticed.py")
     with plugins_added([path]):
-        specs = [make_spec("mine"), make_spec("none")]
-        folders = [make_folder(spec) for spec in specs]
-        for folder in folders:
-            assert execute(folder, settings, stop) is RunState.DONE
-        runs = [planned(spec, folder) for spec, folder in zip(specs, folders, strict=True)]
-        assert changed_plugins(runs) == []
+        folders = [runs.done("mine"), runs.done("none")]
+        made = list(map(planned, folders))
+        assert changed_plugins(made) == []
         write_plugin(path, "return 0 * 1")
-        assert changed_plugins(runs) == [  # `none` is not made with it
+        assert changed_plugins(made) == [  # `none` is not made with it
             f"noticed.py has changed since run {folders[0].path.name} was made; raise `version` in it to have such "
             "runs computed anew: finished runs are never computed again."
         ]
-        assert changed_plugins([runs[0], runs[0]])[0].startswith("noticed.py has changed since 2 runs, such as mine_")
+        assert changed_plugins([made[0], made[0]])[0].startswith("noticed.py has changed since 2 runs, such as mine_")
         for content in ({}, {"attempts": []}, {"attempts": [{}]}):
             write_json(folders[0].path / "environment.json", content)
-            assert changed_plugins(runs) == []
+            assert changed_plugins(made) == []
 
 
-def test_an_edited_file_is_noticed_where_a_run_was_begun_with_it(
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop_after: Callable[[int], StopSignal],
-    tmp_path: Path,
-) -> None:
+def test_an_edited_file_is_noticed_where_a_run_was_begun_with_it(runs: Runs, tmp_path: Path) -> None:
     path = write_plugin(tmp_path / "begun.py")
     with plugins_added([path]):
-        spec = make_spec("mine")
-        folder = make_folder(spec)
-        assert execute(folder, settings, stop_after(3)) is RunState.CANCELLED
-        assert changed_plugins([planned(spec, folder)]) == []
+        folder = runs.folder("mine")
+        assert runs.execute(folder, 3) is RunState.CANCELLED
+        assert changed_plugins([planned(folder)]) == []
         write_plugin(path, "return 0 * 1")
-        (sentence,) = changed_plugins([planned(spec, folder)])
+        (sentence,) = changed_plugins([planned(folder)])
         assert sentence.startswith(f"begun.py has changed since run {folder.path.name} was begun; raise `version`")
         folder.checkpoint.unlink()  # it starts from the beginning
-        assert changed_plugins([planned(spec, folder)]) == []
+        assert changed_plugins([planned(folder)]) == []
 
 
-def test_plan_and_run_tell_of_it_and_keep_the_result(
-    augbench: CommandLine, settings: ExecutionSettings, stop: StopSignal, tmp_path: Path
-) -> None:
+def test_plan_and_run_tell_of_it_and_keep_the_result(augbench: CommandLine, runs: Runs, tmp_path: Path) -> None:
     path, suite, out = write_plugin(tmp_path / "told.py"), tmp_path / "own.toml", tmp_path / "out"
     suite.write_text(SUITE)
     command = ("--plugin", path, "plan", suite, "--out", out)
@@ -119,7 +99,7 @@ def test_plan_and_run_tell_of_it_and_keep_the_result(
         for run in json.loads(text)["runs"]:
             folder = RunFolder(Path(run["folder"]))
             folder.write_spec(RunSpec.model_validate(run["spec"]))
-            assert execute(folder, settings, stop) is RunState.DONE
+            assert runs.execute(folder) is RunState.DONE
     write_plugin(path, "return 0 * 1")
     code, text, errors = augbench(*command, "--json")
     assert code == 0
@@ -142,18 +122,12 @@ def test_plan_and_run_tell_of_it_and_keep_the_result(
     ],
 )
 def test_what_a_run_ends_in_is_recorded_with_the_line_of_the_file(
-    line: str,
-    reason: str,
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    tmp_path: Path,
+    line: str, reason: str, runs: Runs, tmp_path: Path
 ) -> None:
     path = write_plugin(tmp_path / "ending.py", line)
     with plugins_added([path]):
-        folder = make_folder(make_spec("mine"))
-        assert execute(folder, settings, stop) is RunState.FAILED
+        folder = runs.folder("mine")
+        assert runs.execute(folder) is RunState.FAILED
     status = folder.read_status()
     assert status["reason"] == reason
     assert "ending.py" in status["traceback"]

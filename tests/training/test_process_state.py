@@ -11,17 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from short_runs import Runs
 from torch.nn import functional as F
 
 from augbench.bench.contract.method import Method
-from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs import run_log
-from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_log import log_to
 from augbench.bench.training.process_state import put_back
-from augbench.bench.training.stopping import StopSignal
-from augbench.bench.training.worker import execute
 
 CHANGES: dict[str, Callable[[], object]] = {
     "torch's default type": lambda: torch.set_default_dtype(torch.float64),
@@ -68,17 +65,10 @@ def test_libraries_may_change_themselves(monkeypatch: pytest.MonkeyPatch) -> Non
     del os.environ["TORCHINDUCTOR_CACHE_DIR"]
 
 
-@pytest.mark.usefixtures("few_digits")
 def test_a_run_that_leaves_everything_changed_does_not_disturb_the_next(
-    make_spec: Callable[..., RunSpec],
-    make_folder: Callable[[RunSpec], RunFolder],
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    monkeypatch: pytest.MonkeyPatch,
-    outcome: Callable[[RunFolder], object],
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, outcome: Callable[[RunFolder], object]
 ) -> None:
-    undisturbed, leaving, disturbed = (make_folder(make_spec()) for _ in range(3))
-    execute(undisturbed, settings, stop)
+    undisturbed, leaving = runs.done(), runs.folder()
 
     def leave(self: Method[object]) -> dict[str, float]:
         for change in CHANGES.values():
@@ -87,10 +77,9 @@ def test_a_run_that_leaves_everything_changed_does_not_disturb_the_next(
 
     with monkeypatch.context() as patch:
         patch.setattr(Method, "test_policy", leave)
-        assert execute(leaving, settings, stop) is RunState.FAILED
+        assert runs.execute(leaving) is RunState.FAILED
     assert f"put back for the next one in this process: {', '.join(CHANGES)}." in leaving.log.read_text()
-    assert execute(disturbed, settings, stop) is RunState.DONE
-    assert outcome(disturbed) == outcome(undisturbed)
+    assert outcome(runs.done()) == outcome(undisturbed)
 
 
 @pytest.mark.filterwarnings("default")

@@ -5,19 +5,15 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
+from short_runs import Runs
 
-from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs.causes import Cause
-from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training import execution, worker
 from augbench.bench.training.execution import Execution
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training.trainer import Trainer
-from augbench.bench.training.worker import IDLE_ATTEMPTS, execute
-
-MakeSpec = Callable[..., RunSpec]
-MakeFolder = Callable[[RunSpec], RunFolder]
+from augbench.bench.training.worker import IDLE_ATTEMPTS
 
 
 @pytest.fixture
@@ -77,7 +73,6 @@ class StopsAt(StopSignal):
         super().check()
 
 
-@pytest.mark.usefixtures("few_digits")
 @pytest.mark.parametrize(
     ("cause", "state", "recorded"),
     [
@@ -88,19 +83,12 @@ class StopsAt(StopSignal):
         (StopCause.EARLY_STOPPED, RunState.CANCELLED, Cause.STOPPED_EARLY),
     ],
 )
-def test_how_a_run_was_stopped_is_recorded(
-    cause: StopCause,
-    state: RunState,
-    recorded: Cause,
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-) -> None:
-    folder = make_folder(make_spec(epochs=2))
-    assert execute(folder, settings, StopsAt(4, cause)) is state
+def test_how_a_run_was_stopped_is_recorded(cause: StopCause, state: RunState, recorded: Cause, runs: Runs) -> None:
+    folder = runs.folder(epochs=2)
+    assert runs.execute(folder, StopsAt(4, cause)) is state
     status = folder.read_status()
     assert (status["state"], status["cause"]) == (state, recorded)
-    then = "the tuning does not go on with it." if cause is StopCause.EARLY_STOPPED else "it is saved"
+    then = "the tuning does not resume it." if cause is StopCause.EARLY_STOPPED else "it is saved"
     assert f"(SIGUSR2); {then}" in status["reason"]
     assert status["steps"] == 14
     assert {"host", "device", "step", "epoch", "phase"} <= set(status)
@@ -108,25 +96,17 @@ def test_how_a_run_was_stopped_is_recorded(
     assert folder.state() is state
 
 
-@pytest.mark.usefixtures("few_digits")
 def test_attempts_in_which_nothing_could_be_saved_are_counted(
-    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
+    runs: Runs,
 ) -> None:
-    folder = make_folder(make_spec(epochs=2))
+    folder = runs.folder(epochs=2)
     for counted, question in ((1, 1), (2, 1), (0, 4), (1, 1), (2, 1)):  # 1: before anything; 4: after a few steps
-        execute(folder, settings, StopsAt(question, StopCause.SCHEDULER))
+        runs.execute(folder, StopsAt(question, StopCause.SCHEDULER))
         assert folder.read_status()[IDLE_ATTEMPTS] == counted
-    assert execute(folder, settings, stop) is RunState.DONE
+    assert runs.execute(folder) is RunState.DONE
 
 
-@pytest.mark.usefixtures("few_digits")
-def test_evaluation_can_be_broken_off_and_ends_the_same(
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    outcome: Callable[[RunFolder], object],
-) -> None:
+def test_evaluation_can_be_broken_off_and_ends_the_same(runs: Runs, outcome: Callable[[RunFolder], object]) -> None:
     class StopsInEvaluation(StopSignal):
         """Stops as soon as images are evaluated."""
 
@@ -136,23 +116,17 @@ def test_evaluation_can_be_broken_off_and_ends_the_same(
                 self.request(StopCause.SCHEDULER)
             super().check()
 
-    whole, parts = make_folder(make_spec("scale")), make_folder(make_spec("scale"))
-    execute(whole, settings, stop)
-    assert execute(parts, settings, StopsInEvaluation()) is RunState.KILLED
+    whole, parts = runs.done("scale"), runs.folder("scale")
+    assert runs.execute(parts, StopsInEvaluation()) is RunState.KILLED
     assert not parts.predictions.exists()
-    assert execute(parts, settings, stop) is RunState.DONE
+    assert runs.execute(parts) is RunState.DONE
     assert outcome(parts) == outcome(whole)
 
 
-@pytest.mark.usefixtures("few_digits")
 def test_a_cancelled_run_stops_at_its_next_heartbeat_and_does_not_begin_before_it_is_placed_again(
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    monkeypatch: pytest.MonkeyPatch,
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = make_folder(make_spec(epochs=3))
+    folder = runs.folder(epochs=3)
     at_once = 0.001
     monkeypatch.setattr(worker, "heartbeat", lambda beat: worker_heartbeat(beat, at_once))
     after_step = Execution.after_step
@@ -165,18 +139,18 @@ def test_a_cancelled_run_stops_at_its_next_heartbeat_and_does_not_begin_before_i
         after_step(execution, trainer)
 
     monkeypatch.setattr(Execution, "after_step", cancel_in_the_first_step)
-    assert execute(folder, settings, stop) is RunState.CANCELLED
+    assert runs.execute(folder) is RunState.CANCELLED
     assert folder.read_status()["step"] == 1
     assert "augbench cancel" in folder.read_status()["reason"]
-    assert execute(folder, settings, StopSignal()) is RunState.CANCELLED  # still
+    assert runs.execute(folder) is RunState.CANCELLED  # still
     assert folder.read_status()["attempt"] == 1
     folder.withdraw_cancel()
     monkeypatch.setattr(Execution, "after_step", after_step)
-    assert execute(folder, settings, StopSignal()) is RunState.DONE
+    assert runs.execute(folder) is RunState.DONE
 
 
-def test_a_cancelled_run_that_never_began_is_cancelled(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
-    folder = make_folder(make_spec())
+def test_a_cancelled_run_that_never_began_is_cancelled(runs: Runs) -> None:
+    folder = runs.folder()
     assert folder.state() is RunState.PLANNED
     folder.request_cancel()
     assert folder.state() is RunState.CANCELLED
@@ -185,22 +159,15 @@ def test_a_cancelled_run_that_never_began_is_cancelled(make_spec: MakeSpec, make
     assert folder.state() is RunState.PLANNED
 
 
-@pytest.mark.usefixtures("few_digits")
-def test_a_run_saves_now_and_then_within_an_epoch(
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_saves_now_and_then_within_an_epoch(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     saved = []
     save = Execution.save
     monkeypatch.setattr(Execution, "save", lambda run, trainer: (saved.append(trainer.step), save(run, trainer)))
-    assert execute(make_folder(make_spec(epochs=1)), settings, stop) is RunState.DONE
+    runs.done()
     assert saved == [7]  # at the end of the epoch
     monkeypatch.setattr(execution, "MOST_SECONDS_BETWEEN_SAVES", 0.0)
     saved.clear()
-    assert execute(make_folder(make_spec(epochs=1)), settings, stop) is RunState.DONE
+    runs.done()
     assert saved[:6] == [1, 2, 3, 4, 5, 6]
 
 

@@ -7,36 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from short_runs import Runs, result_of
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import write_json, write_torch
 from augbench.bench.common.randomness import generator
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.spec import Component, RunSpec
-from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.training.evaluation import predict, predict_with_draws
-from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trained import finished_spec, load_network
-from augbench.bench.training.worker import execute
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]
 CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def execute_run(
-    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
-) -> Callable[..., RunFolder]:
-    """Execute a short run of a method."""
-
-    def run(method: str, **settings: Any) -> RunFolder:
-        folder = make_folder(make_spec(method, **settings))
-        assert execute(folder, settings, stop) is RunState.DONE
-        return folder
-
-    return run
 
 
 @pytest.fixture
@@ -56,8 +40,8 @@ def pretend(make_spec: MakeSpec, make_folder: MakeFolder) -> Callable[..., RunFo
 
 
 @pytest.mark.parametrize("method", ["none", "scale", "trivialaugment"])
-def test_the_network_predicts_what_the_run_recorded(method: str, execute_run: Callable[..., RunFolder]) -> None:
-    folder = execute_run(method)
+def test_the_network_predicts_what_the_run_recorded(method: str, runs: Runs) -> None:
+    folder = runs.done(method)
     torch.manual_seed(77)  # nothing depends on where the global generator is
     trained = load_network(folder, Path("nowhere"), CPU)
     test, policy = trained.data.test, trained.method.test_policy()
@@ -69,13 +53,11 @@ def test_the_network_predicts_what_the_run_recorded(method: str, execute_run: Ca
         if policy is not None:
             again = predict_with_draws(trained.network, test.images, policy, (1, 2), generator(0, "test/0"))
             assert np.array_equal(again[2], recorded["draws_2"][0])
-    result = folder.read_result()
-    assert result is not None
-    assert trained.method.learned() == result["learned"]
+    assert trained.method.learned() == result_of(folder)["learned"]
 
 
-def test_data_are_loaded_by_whom_the_caller_says(execute_run: Callable[..., RunFolder], tmp_path: Path) -> None:
-    folder = execute_run("none")
+def test_data_are_loaded_by_whom_the_caller_says(runs: Runs, tmp_path: Path) -> None:
+    folder = runs.done("none")
 
     def missing(component: Component, root: Path) -> ImageData:
         raise UserError(f"No {component.name} in {root}.")
@@ -87,9 +69,9 @@ def test_data_are_loaded_by_whom_the_caller_says(execute_run: Callable[..., RunF
 @pytest.mark.parametrize(
     ("state", "way_on"),
     [
-        (RunState.FAILED, " --retry-failed`, then give this command again."),
-        (RunState.KILLED, "`, then give this command again."),
-        (RunState.PLANNED, "`, then give this command again."),
+        (RunState.FAILED, " --retry-failed`, then repeat this command."),
+        (RunState.KILLED, "`, then repeat this command."),
+        (RunState.PLANNED, "`, then repeat this command."),
     ],
 )
 def test_an_unfinished_run(state: RunState, way_on: str, make_spec: MakeSpec, make_folder: MakeFolder) -> None:

@@ -1,36 +1,25 @@
 """The method contract: everything that a learner may need, in one made-up learner, saved and resumed."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
-import numpy as np
 import pytest
 import torch
+from short_runs import Runs, result_of
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.conformance.subject import StoppingObserver, train
 from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method, Policy, RunContext, repeat
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.data.dataset import Split, split_off_validation
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget
-from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.registry.registry import Entry
-from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.training.stopping import StopSignal
-from augbench.bench.training.trainer import new_trainer
-from augbench.bench.training.worker import execute, load_dataset
 from augbench.results.model.frame import load_runs
-
-pytestmark = pytest.mark.usefixtures("few_digits", "everything")
-
-MakeSpec = Callable[..., RunSpec]
-MakeFolder = Callable[[RunSpec], RunFolder]
 
 
 class Ensemble(nn.Module):
@@ -108,58 +97,42 @@ def everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(methods().entries, "everything", Entry("everything", Everything, "a test"))
 
 
-def result_of(folder: RunFolder) -> dict[str, Any]:
-    result = folder.read_result()
-    assert result is not None
-    return {key: value for key, value in result.items() if key not in ("seconds", "attempts")}
-
-
+@pytest.mark.usefixtures("everything")
 def test_a_learner_that_uses_every_hook_can_be_interrupted_anywhere(
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    stop_after: Callable[[int], StopSignal],
+    runs: Runs, outcome: Callable[[RunFolder], dict[str, Any]]
 ) -> None:
-    spec = make_spec("everything", epochs=2)
-    whole, parts = make_folder(spec), make_folder(spec)
-    assert execute(whole, settings, stop) is RunState.DONE, whole.read_status()
+    whole, parts = runs.done("everything", epochs=2), runs.folder("everything", epochs=2)
     for questions in (3, 4, 6, 2):
-        assert execute(parts, settings, stop_after(questions)) is RunState.CANCELLED
+        assert runs.execute(parts, questions) is RunState.CANCELLED
         torch.manual_seed(123)
-    assert execute(parts, settings, stop) is RunState.DONE
-    assert result_of(parts) == result_of(whole)
-    with np.load(parts.predictions) as first, np.load(whole.predictions) as second:
-        assert all(np.array_equal(first[name], second[name]) for name in second)
+    assert runs.execute(parts) is RunState.DONE
+    assert outcome(parts) == outcome(whole)
 
 
 @pytest.mark.parametrize(
     ("budget", "passes", "steps", "epochs"),
     [  # of none with one copy and of scale with four, by hand, for 400 images
-        ({}, (3200, 12800), (80, 80), (8, 8)),
-        ({"equal": "passes"}, (3200, 3200), (80, 20), (8, 2)),
-        ({"copies_in_batch": True}, (3200, 12800), (80, 320), (8, 8)),
-        ({"equal": "passes", "copies_in_batch": True}, (3200, 3200), (80, 80), (8, 2)),
+        ({}, (1600, 6400), (40, 40), (4, 4)),
+        ({"equal": "passes"}, (1600, 1600), (40, 10), (4, 1)),
+        ({"copies_in_batch": True}, (1600, 6400), (40, 160), (4, 4)),
+        ({"equal": "passes", "copies_in_batch": True}, (1600, 1600), (40, 40), (4, 1)),
     ],
 )
 def test_what_budgets_have_equal(
     tmp_path: Path,
-    make_spec: MakeSpec,
-    settings: ExecutionSettings,
-    stop: StopSignal,
+    runs: Runs,
     budget: dict[str, Any],
     passes: tuple[int, int],
     steps: tuple[int, int],
     epochs: tuple[int, int],
 ) -> None:
     for number, method in enumerate(("none", "scale")):
-        spec = make_spec(method).model_copy(update={"budget": Budget(epochs=8, batch_size=40, **budget)})
+        spec = runs.spec(method).model_copy(update={"budget": Budget(epochs=4, batch_size=40, **budget)})
         folder = RunFolder(tmp_path / "runs" / spec.folder_name)
         folder.write_spec(spec)
-        assert execute(folder, settings, stop) is RunState.DONE
+        assert runs.execute(folder) is RunState.DONE
         assert result_of(folder)["image_passes"]["training"] == passes[number]
-        data = load_dataset(spec.dataset, settings.data)
-        assert new_trainer(spec, data, torch.device("cpu")).total_steps == steps[number]
+        assert runs.trainer(spec).total_steps == steps[number]
         assert len(folder.read_metrics()) == epochs[number]
     finished = load_runs(tmp_path).finished()
     assert finished["comparison"].nunique() == 1 and len(finished) == 2
@@ -172,50 +145,40 @@ def test_copies_that_do_not_divide_are_rounded(copies: int) -> None:
     assert budget.images_in_batch(copies) == max(1, 4 // copies)
 
 
-def test_a_method_knows_how_many_epochs_it_has(make_spec: MakeSpec) -> None:
-    spec = make_spec("scale", copies=2, joint_share=0.5)
-    spec = spec.model_copy(update={"budget": Budget(epochs=8, equal="passes")})
-    data = load_dataset(spec.dataset, Path())
-    trainer = new_trainer(spec, data, torch.device("cpu"))
+def test_a_method_knows_how_many_epochs_it_has(runs: Runs) -> None:
+    spec = runs.spec("scale", copies=2, joint_share=0.5)
+    trainer = runs.trainer(spec.model_copy(update={"budget": Budget(epochs=8, equal="passes")}))
     assert trainer.method.context.epochs == trainer.epochs == 4
-    same = spec.model_copy(update={"budget": Budget(epochs=4)})
-    other = new_trainer(same, data, torch.device("cpu"))
+    other = runs.trainer(spec.model_copy(update={"budget": Budget(epochs=4)}))
     weights = zip(trainer.network.state_dict().values(), other.network.state_dict().values(), strict=True)
     assert all(torch.equal(one, two) for one, two in weights), "starts are the same whatever is equal"
 
 
-def test_a_search_that_is_over_is_not_repeated_after_a_kill(
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    stop_after: Callable[[int], StopSignal],
-) -> None:
-    folder = make_folder(make_spec("everything"))
-    assert execute(folder, settings, stop_after(2)) is RunState.CANCELLED  # in the search: nothing of it is kept
-    assert torch.load(folder.checkpoint, weights_only=True)["searched"] is False
-    assert execute(folder, settings, stop_after(3)) is RunState.CANCELLED  # after the first step
-    assert torch.load(folder.checkpoint, weights_only=True)["searched"] is True
-    execute(folder, settings, stop)
-    result = folder.read_result()
-    assert result is not None
-    assert result["image_passes"]["search"] == 80  # what was lost is not counted, as steps after a checkpoint are not
+@pytest.mark.usefixtures("everything")
+def test_a_search_that_is_over_is_not_repeated_after_a_kill(runs: Runs) -> None:
+    folder = runs.folder("everything")
+    for questions, searched in ((2, False), (3, True)):  # in the search, of which nothing is kept; after the first step
+        assert runs.execute(folder, questions) is RunState.CANCELLED
+        assert torch.load(folder.checkpoint, weights_only=True)["searched"] is searched
+    assert runs.execute(folder) is RunState.DONE
+    # what was lost is not counted, as steps after a checkpoint are not
+    assert result_of(folder)["image_passes"]["search"] == 80
 
 
-def test_a_learned_tensor_of_another_shape_is_not_restored(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
-    data = load_dataset(make_spec().dataset, settings.data)
-    method = new_trainer(make_spec("everything"), data, torch.device("cpu")).method
+@pytest.mark.usefixtures("everything")
+def test_a_learned_tensor_of_another_shape_is_not_restored(runs: Runs) -> None:
+    method = runs.trainer("everything").method
     state = method.state_dict()
     state["learnable"]["found"] = torch.zeros(())
     with pytest.raises(ValueError, match="found was saved with shape"):
         method.load_state_dict(state)
 
 
+@pytest.mark.usefixtures("everything")
 def test_a_network_of_the_method_itself_depends_on_nothing_but_the_seed(
-    make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = load_dataset(make_spec().dataset, settings.data)
-    seen = []
+    data, seen = runs.data(), []
 
     def start(self: Everything, hyperparameters: Hyperparameters, context: RunContext) -> None:
         Method.__init__(self, hyperparameters, context)
@@ -224,45 +187,37 @@ def test_a_network_of_the_method_itself_depends_on_nothing_but_the_seed(
     monkeypatch.setattr(Everything, "__init__", start)
     for seed in (0, 0, 1):
         torch.rand(1)  # what an earlier run in the same process has drawn
-        new_trainer(make_spec("everything", seed=seed), data, torch.device("cpu"))
+        runs.trainer("everything", data, seed=seed)
     assert seen[0] == seen[1] != seen[2]
 
 
-def test_search_training_and_evaluation_are_counted_apart(
-    make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
-) -> None:
-    folder = make_folder(make_spec("everything", epochs=1))
-    execute(folder, settings, stop)
-    result = folder.read_result()
-    assert result is not None
-    assert result["image_passes"] == {
-        "search": 80,
-        "training": 3 * 400,
-        "evaluation": 100 * (1 + 2 * 2 + 3),
-        "compilation": 0,
-    }
+@pytest.mark.usefixtures("everything")
+def test_search_training_and_evaluation_are_counted_apart(runs: Runs) -> None:
+    result = result_of(runs.done("everything"))
+    evaluated = 100 * (1 + 2 * 2 + 3)
+    assert result["image_passes"] == {"search": 80, "training": 1200, "evaluation": evaluated, "compilation": 0}
     (seconds,) = result["seconds"].values()
     assert all(seconds[phase] > 0 for phase in ("search", "training", "evaluation"))
     assert seconds["compilation"] == 0
     assert result["learned"]["found"] > 1, "the search's finding is kept"
     assert result["search_images"]["images"] == 400, "it looks at training and validation images"
-    mean, deviation = load_dataset(folder.read_spec().dataset, settings.data).mean_and_deviation
+    mean, deviation = runs.data().mean_and_deviation
     assert result["channels"] == {"mean": mean.tolist(), "deviation": deviation.tolist()}
     assert result["learned"]["brightness"] != 0.5
 
 
-def test_a_search_sees_training_images_only(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
-    spec = make_spec("everything")
-    data = load_dataset(spec.dataset, settings.data)
-    trainer = new_trainer(spec, data, torch.device("cpu"))
+@pytest.mark.usefixtures("everything")
+def test_a_search_sees_training_images_only(runs: Runs) -> None:
+    trainer = runs.trainer("everything")
+    train_images = trainer.data.train.images
     seen: list[SearchProblem] = []
     trainer.method.search = seen.append  # type: ignore[method-assign]
-    trainer._search(Mock())
+    train(trainer, StoppingObserver(search_only=True))
     (problem,) = seen
-    assert problem.images.images.data_ptr() == data.train.images.data_ptr(), "no copy on the way"
+    assert problem.images.images.data_ptr() == train_images.data_ptr(), "no copy on the way"
     both = torch.cat((problem.train.images, problem.validation.images)).flatten(1)
-    assert torch.equal(torch.unique(both, dim=0), torch.unique(data.train.images.flatten(1), dim=0))
-    assert len(both) == len(data.train)
+    assert torch.equal(torch.unique(both, dim=0), torch.unique(train_images.flatten(1), dim=0))
+    assert len(both) == len(train_images)
 
 
 def test_the_validation_split_is_fixed_disjoint_and_keeps_the_classes() -> None:
@@ -275,11 +230,3 @@ def test_the_validation_split_is_fixed_disjoint_and_keeps_the_classes() -> None:
     other = split_off_validation(train, 0.25, seed=4)[1]
     assert torch.equal(validation.images, again.images)
     assert not torch.equal(validation.images, other.images)
-
-
-def test_statistics_are_those_of_the_training_images(make_spec: MakeSpec, settings: ExecutionSettings) -> None:
-    data = load_dataset(make_spec().dataset, settings.data)
-    mean, deviation = data.mean_and_deviation
-    pixels = data.train.images.numpy() / 255
-    assert math.isclose(mean.item(), pixels.mean(), rel_tol=1e-6)
-    assert math.isclose(deviation.item(), pixels.std(), rel_tol=1e-6)

@@ -25,8 +25,8 @@ from typing import Any
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.planning.profile import RaySettings
-from augbench.bench.training.environment import usable_cores
-from augbench.bench.training.memory import usable_memory
+from augbench.bench.training.process_memory import usable_memory
+from augbench.bench.training.provenance import usable_cores
 
 CONNECT_SECONDS = 5.0
 OBJECT_STORE_BYTES = 100 * 2**20  # nothing of ours goes through it

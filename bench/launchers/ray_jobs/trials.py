@@ -20,7 +20,7 @@ from augbench.bench.common.files import read_json
 from augbench.bench.runs.claim import STALE_SECONDS, BusyError
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder
-from augbench.bench.training.code_state import differences, fingerprint
+from augbench.bench.training.provenance import differences, fingerprint
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training.worker import execute
 

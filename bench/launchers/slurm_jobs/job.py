@@ -116,7 +116,7 @@ def job_id() -> str:
 def _describe_to_run(submission: "Submission") -> None:
     from augbench.bench.registry.plugins import PLUGINS_VARIABLE
     from augbench.bench.runs.claim import JOB_VARIABLE, LAUNCHER_VARIABLE, SUBMISSION_VARIABLE
-    from augbench.bench.training.environment import COMMAND_VARIABLE
+    from augbench.bench.training.provenance import COMMAND_VARIABLE
 
     os.environ[LAUNCHER_VARIABLE] = submission.launcher
     os.environ[JOB_VARIABLE] = job_id()
@@ -126,7 +126,7 @@ def _describe_to_run(submission: "Submission") -> None:
 
 
 def _other_code(submission: "Submission") -> list[str]:
-    from augbench.bench.training.code_state import differences, fingerprint
+    from augbench.bench.training.provenance import differences, fingerprint
 
     return [] if submission.arguments["allow_changed_code"] else differences(submission.code, fingerprint())
 
@@ -177,7 +177,7 @@ def _execute_when_free(run: "RunFolder", submission: "Submission", stop: StopSig
 
 
 def _tell_of_missing_cores(asked: int) -> None:
-    from augbench.bench.training.environment import usable_cores
+    from augbench.bench.training.provenance import usable_cores
 
     if (cores := usable_cores()) < asked:
         _say(f"Note: {asked} CPU cores were asked for, but this process may use {cores}.")

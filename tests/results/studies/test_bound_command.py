@@ -134,7 +134,7 @@ def test_a_model_that_is_missing_damaged_or_of_another_run(
 def test_a_damaged_folder_has_to_be_made_again(file: str, write_run: WriteRun, augbench: CommandLine) -> None:
     folder = write_run("scale")
     (folder.path / file).write_text('{"identity": ')
-    way_on = "run the suite again, then give this command again"
+    way_on = "run the suite again, then repeat this command"
     assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), str(folder.path), way_on)
 
 

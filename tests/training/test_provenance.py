@@ -1,4 +1,4 @@
-"""Which code and which device a result comes from."""
+"""Which code and device a result comes from, and that a queued job notices when the code is another."""
 
 import subprocess
 import sys
@@ -10,20 +10,44 @@ import pytest
 import torch
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.training import environment
-from augbench.bench.training.environment import available_devices, choose_device, code_state, describe_environment
+from augbench.bench.registry.plugins import plugins_added
+from augbench.bench.training import provenance
+from augbench.bench.training.provenance import (
+    MOST_NAMED,
+    available_devices,
+    choose_device,
+    code_state,
+    describe_environment,
+    differences,
+    fingerprint,
+)
+
+CPU = torch.device("cpu")
+UNKNOWN = {"commit": None, "dirty": None}
+Place = Callable[[Path], Path]
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Take the code to be in some folder; returns its file there."""
+
+    def take(folder: Path) -> Path:
+        code = folder / "bench" / "training" / "provenance.py"
+        code.parent.mkdir(parents=True, exist_ok=True)
+        code.touch()
+        monkeypatch.setattr(provenance, "__file__", str(code))
+        return code
+
+    return take
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, place: Place) -> Path:
     """Make a git checkout with one file of code and take the code to be there."""
-    (tmp_path / "bench" / "training").mkdir(parents=True)
-    code = tmp_path / "bench" / "training" / "environment.py"
-    code.write_text("one = 1\n")
+    place(tmp_path).write_text("one = 1\n")
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
     git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "-m", "one")
-    monkeypatch.setattr(environment, "__file__", str(code))
     return tmp_path
 
 
@@ -33,27 +57,27 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def test_code_is_clean_until_a_file_of_it_changes(checkout: Path) -> None:
-    assert code_state() == {"commit": git(checkout, "rev-parse", "HEAD"), "dirty": False}
+    commit = git(checkout, "rev-parse", "HEAD")
+    assert code_state() == {"commit": commit, "dirty": False}
     (checkout / "my-runs").mkdir()
     (checkout / "my-runs" / "result.json").write_text("{}")
     assert code_state()["dirty"] is False
-    (checkout / "bench" / "training" / "environment.py").write_text("one = 2\n")
+    (checkout / "bench" / "training" / "provenance.py").write_text("one = 2\n")
+    assert code_state() == {"commit": commit, "dirty": True}
+
+
+@pytest.mark.parametrize("folder", ["bench", "methods"])
+def test_a_new_file_is_a_change_also_where_the_user_has_git_pass_over_it(folder: str, checkout: Path) -> None:
+    git(checkout, "config", "status.showUntrackedFiles", "no")
+    (checkout / folder).mkdir(exist_ok=True)
+    (checkout / folder / "mine.py").touch()
     assert code_state()["dirty"] is True
 
 
-def test_a_new_file_of_code_is_a_change(checkout: Path) -> None:
-    (checkout / "methods").mkdir()
-    (checkout / "methods" / "mine.py").touch()
-    assert code_state()["dirty"] is True
-
-
-def test_an_installed_package_has_no_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_package_has_no_commit(checkout: Path, place: Place) -> None:
     """Also where the environment that it is installed in lies inside somebody's checkout."""
-    installed = checkout / "venv" / "augbench" / "bench" / "training"
-    installed.mkdir(parents=True)
-    (installed / "environment.py").touch()
-    monkeypatch.setattr(environment, "__file__", str(installed / "environment.py"))
-    assert code_state() == {"commit": None, "dirty": None}
+    place(checkout / "venv" / "augbench")
+    assert code_state() == UNKNOWN
 
 
 def test_a_repository_that_a_hook_of_git_names_is_not_asked(
@@ -67,18 +91,12 @@ def test_a_repository_that_a_hook_of_git_names_is_not_asked(
     assert code_state() == {"commit": commit, "dirty": False}
 
 
-def test_new_files_count_also_where_the_user_has_git_pass_over_them(checkout: Path) -> None:
-    git(checkout, "config", "status.showUntrackedFiles", "no")
-    (checkout / "bench" / "new.py").touch()
-    assert code_state()["dirty"] is True
-
-
 def test_code_in_a_worktree_has_a_commit(
-    checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    checkout: Path, place: Place, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    place = tmp_path_factory.mktemp("beside") / "tree"
-    git(checkout, "worktree", "add", "--quiet", str(place))
-    monkeypatch.setattr(environment, "__file__", str(place / "bench" / "training" / "environment.py"))
+    tree = tmp_path_factory.mktemp("beside") / "tree"
+    git(checkout, "worktree", "add", "--quiet", str(tree))
+    place(tree)
     assert code_state() == {"commit": git(checkout, "rev-parse", "HEAD"), "dirty": False}
 
 
@@ -106,7 +124,7 @@ def test_why_git_knows_no_commit_or_changes_is_recorded_and_logged(
     harm: Callable[[Path], str], checkout: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     reason = harm(checkout)
-    described = describe_environment(torch.device("cpu"))
+    described = describe_environment(CPU)
     assert described["code"]["dirty"] is None
     assert described["code_unknown"].startswith(reason)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
@@ -117,8 +135,8 @@ def test_a_checkout_without_git_says_so(
     checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path_factory.mktemp("empty")))
-    described = describe_environment(torch.device("cpu"))
-    assert described["code"] == {"commit": None, "dirty": None}
+    described = describe_environment(CPU)
+    assert described["code"] == UNKNOWN
     assert described["code_unknown"] == "git cannot be started: No such file or directory"
 
 
@@ -132,36 +150,32 @@ def test_a_checkout_without_git_says_so(
     ],
 )
 def test_a_package_that_pip_took_from_a_repository_has_its_commit(
-    written: str | None, commit: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    written: str | None, commit: str | None, tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed = Mock(read_text=lambda name: written if name == "direct_url.json" else "", locate_file=tmp_path.joinpath)
-    monkeypatch.setattr(environment, "distribution", {"augbench": installed}.__getitem__)
-    monkeypatch.setattr(environment, "__file__", str(tmp_path / "augbench" / "bench" / "training" / "environment.py"))
+    monkeypatch.setattr(provenance, "distribution", {"augbench": installed}.__getitem__)
+    place(tmp_path / "augbench")
     assert code_state() == {"commit": commit, "dirty": None}
-    monkeypatch.setattr(environment, "__file__", str(tmp_path / "another" / "environment.py"))
-    assert code_state() == {"commit": None, "dirty": None}
+    place(tmp_path / "another")
+    assert code_state() == UNKNOWN
 
 
 def test_devices() -> None:
-    assert choose_device("cpu") == torch.device("cpu")
+    assert choose_device("cpu") == CPU
     assert available_devices("cpu") == ["cpu"]
     with pytest.raises(UserError, match=r"no device 'tpu' here.*auto, cpu"):
         choose_device("tpu")
 
 
-def test_the_environment_names_versions_and_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_versions_command_and_how_images_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["augbench", "run", "my suite.toml"])
-    described = describe_environment(torch.device("cpu"))
+    described = describe_environment(CPU)
     assert described["command"] == "augbench run 'my suite.toml'"
     assert described["packages"]["torch"] == torch.__version__.partition("+")[0]
     assert described["device"]
-    monkeypatch.setenv(environment.COMMAND_VARIABLE, "augbench demo")
-    assert describe_environment(torch.device("cpu"))["command"] == "augbench demo"
-
-
-def test_the_environment_says_how_convolutions_and_resampling_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    described = describe_environment(torch.device("cpu"))
     assert (described["float32_convolutions"], described["resampling"]) == ("ieee", "torch")
+    monkeypatch.setenv(provenance.COMMAND_VARIABLE, "augbench demo")
+    assert provenance.given_command() == "augbench demo"
 
 
 @pytest.mark.parametrize(
@@ -172,9 +186,55 @@ def test_convolutions_are_in_tf32_where_a_gpu_has_it_and_torch_may(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     with torch.backends.cudnn.flags(allow_tf32=allowed):
-        assert environment.float32_convolutions(torch.device("cuda")) == name
+        assert provenance.float32_convolutions(torch.device("cuda")) == name
 
 
 def test_whoever_asks_for_code_or_command_need_not_wait_for_torch() -> None:
-    program = "import sys, augbench.bench.training.environment; sys.exit('torch' in sys.modules)"
+    program = "import sys, augbench.bench.training.provenance; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+# Differences of code
+
+OLD = {
+    "commit": "a" * 40,
+    "dirty": False,
+    "files": {"bench/a.py": "1", "bench/b.py": "2"},
+    "packages": {"torch": "2.9"},
+}
+
+
+def test_the_same_code_has_no_differences_and_every_source_is_in_it() -> None:
+    first = fingerprint()
+    assert differences(first, fingerprint()) == []
+    root = Path(provenance.__file__).resolve().parents[2]
+    on_disk = {str(path.relative_to(root)) for name in ("bench", "methods") for path in (root / name).rglob("*.py")}
+    assert on_disk <= set(first["files"])
+    assert "bench/experiment/suites/paper.toml" in first["files"]
+
+
+def test_what_differs_is_named_unless_it_is_the_commit_alone() -> None:
+    new = OLD | {"commit": "b" * 40, "files": {"bench/a.py": "9", "bench/c.py": "3"}, "packages": {"torch": "2.10"}}
+    assert differences(OLD, new) == [
+        "commit aaaaaaaaaaaa then, bbbbbbbbbbbb now",
+        "bench/a.py has changed",
+        "bench/c.py is new",
+        "bench/b.py is gone",
+        "torch 2.9 then, 2.10 now",
+    ]
+    assert differences(OLD, OLD | {"commit": "b" * 40, "dirty": True}) == []
+
+
+def test_many_differences_are_counted() -> None:
+    found = differences(OLD, OLD | {"files": {f"bench/{index}.py": "1" for index in range(30)}})
+    assert len(found) == MOST_NAMED + 1
+    assert found[-1] == f"and {32 - MOST_NAMED} more"
+
+
+def test_a_plug_in_counts(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("A = 1\n")
+    with plugins_added([file]):
+        before = fingerprint()
+        file.write_text("A = 2\n")
+        assert differences(before, fingerprint()) == [f"{file} has changed"]

@@ -1,11 +1,13 @@
-"""What a result depends on besides its specification: code, versions, machine, device, command."""
+"""Where a result comes from: code, versions of libraries, machine, device and command; and what has changed since."""
 
+import hashlib
 import json
 import os
 import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
@@ -25,6 +27,9 @@ CODE_FOLDERS = ("bench", "methods", "datasets", "results", "slurm", "src")
 HEEDED = ("GIT_CONFIG", "GIT_EXEC_PATH", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM")
 """How variables of git begin that do not say which repository is meant; who may be trusted is in the first."""
 PACKAGES = ("torch", "torchvision", "numpy", "pydantic", "mlxtend")
+RESULTS_DEPEND_ON = ("bench", "methods", "datasets")
+SOURCES = (".py", ".toml")
+MOST_NAMED = 10  # differences
 
 
 def choose_device(name: str) -> "torch.device":
@@ -91,7 +96,7 @@ def describe_environment(device: "torch.device") -> dict[str, Any]:
     properties = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
     code, code_unknown = _ask_for_code()
     if code_unknown:
-        logger.warning("It is not known which version of the code this is, or whether it was changed: %s", code_unknown)
+        logger.warning("The version of the code, or whether it was changed, is unknown: %s", code_unknown)
     return {
         "augbench": augbench.__version__,
         "code": code,
@@ -166,7 +171,7 @@ def _installed_commit() -> str | None:
     """The commit that pip has written down of a package that it took from a git repository."""
     try:
         installed = distribution("augbench")
-        here = str(installed.locate_file("augbench/bench/training/environment.py"))
+        here = str(installed.locate_file("augbench/bench/training/provenance.py"))
         if Path(here).resolve() != Path(__file__).resolve():
             return None
         commit = json.loads(installed.read_text("direct_url.json") or "{}")["vcs_info"]["commit_id"]
@@ -191,3 +196,51 @@ def _cpu_name() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def fingerprint() -> dict[str, Any]:
+    """Identify the code of this process and its plug-ins, as it is on disk now.
+
+    Returns:
+        `commit` and `dirty` of the git checkout (None outside one), `files` with a checksum for each, `packages`.
+    """
+    return {
+        **code_state(),
+        "files": dict(_checksums()),
+        "packages": {name: package_version(name) for name in PACKAGES},
+    }
+
+
+def _checksums() -> Iterator[tuple[str, str]]:
+    for name in RESULTS_DEPEND_ON:
+        # beside the package's first file, in a checkout by a link or at the top
+        folder = next(Path(place, name).resolve() for place in augbench.__path__ if Path(place, name).is_dir())
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in SOURCES:
+                yield f"{name}/{path.relative_to(folder).as_posix()}", _checksum(path)
+    for path in filter(Path.is_file, plugin_files()):  # one that is gone differs from before by not being there
+        yield str(path), _checksum(path)
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Name what differs between two fingerprints, a text each; empty if the code is the same.
+
+    Another commit that changes none of the files makes no difference.
+    """
+    old, new = before["files"], now["files"]
+    found = [f"{name} has changed" for name in sorted(set(old) & set(new)) if old[name] != new[name]]
+    found += [f"{name} is new" for name in sorted(set(new) - set(old))]
+    found += [f"{name} is gone" for name in sorted(set(old) - set(new))]
+    for name, version_then in before["packages"].items():
+        if version_then != (version_now := now["packages"].get(name)):
+            found.append(f"{name} {version_then} then, {version_now} now")
+    if found and before["commit"] != now["commit"]:
+        then, today = ((state["commit"] or "none")[:12] for state in (before, now))
+        found.insert(0, f"commit {then} then, {today} now")
+    if len(found) > MOST_NAMED:
+        found = [*found[:MOST_NAMED], f"and {len(found) - MOST_NAMED} more"]
+    return found
