@@ -58,7 +58,7 @@ def measure(settings: Settings) -> list[Row]:
 
 
 def contestants(images: Tensor, device: torch.device) -> dict[str, Entry]:
-    """Prepare everybody who is there; kornia may not be.
+    """Prepare all contestants; kornia may be missing.
 
     Args:
         images: (B, C, S, S), uint8, on the CPU.
@@ -80,13 +80,13 @@ def contestants(images: Tensor, device: torch.device) -> dict[str, Entry]:
 
 
 def network_input(images: Tensor) -> NetworkInput:
-    """Say what a network takes: normalised, channels-last, in bfloat16 on a GPU and in float32 on a CPU."""
+    """Describe the input of a network: normalised, channels-last, in bfloat16 on a GPU and in float32 on a CPU."""
     half = torch.full((images.shape[1],), 0.5, device=images.device)
     return NetworkInput(half, half, torch.bfloat16 if images.device.type == "cuda" else torch.float32)
 
 
 def bare_grid_sample(images: Tensor, space: Space) -> Images:
-    """Resample float images along a ready grid, and do nothing else."""
+    """Only resample float images along a ready grid."""
     floats = to_unit_interval(images)
     matrices = F.pad(space.inverse_matrices(_sample(space, len(images), _generator(images.device))), (0, 1))
     grid = F.affine_grid(matrices, list(floats.shape), align_corners=False)
@@ -94,7 +94,7 @@ def bare_grid_sample(images: Tensor, space: Space) -> Images:
 
 
 def by_shared_space(images: Tensor, space: Space, ready: NetworkInput | None = None) -> Images:
-    """Draw, compose, crop and resample as a step of SCALE does, with the gradient of the ranges asked for.
+    """Draw, compose, crop and resample as a step of SCALE does, with the gradient of the ranges.
 
     Args:
         images: (B, C, S, S), uint8.

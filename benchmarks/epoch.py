@@ -1,4 +1,4 @@
-"""A whole epoch of the training loop, as a multiple of what the bare network needs for as many images.
+"""A whole epoch of the training loop, as a multiple of the time of the bare network for as many images.
 
 `bare network` is forward, loss and backward on batches that lie ready: float, normalised, in the network's memory
 order, on the device. `with optimiser` adds the step of the budget's optimiser, which is no harness either. The rest of
@@ -31,7 +31,7 @@ QUICK = (("tiny", 14, 8, 2),)
 
 
 class OneEpoch:
-    """An observer that stops a run after every epoch, so that it goes on with the next one when it is told to."""
+    """An observer that stops a run after every epoch; training it again continues with the next one."""
 
     def during_search(self, trainer: Trainer) -> None:
         """Go on."""

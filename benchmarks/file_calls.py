@@ -1,4 +1,4 @@
-"""What a run asks of the file system that its folder lies on: calls that name something in it, and flushes.
+"""The calls of a run to the file system of its folder: calls that name something in it, and flushes.
 
 On a cluster hundreds of runs share one file system, whose server has to answer every one of them. Seen with strace,
 which has to be installed; without it there are no rows.
@@ -52,7 +52,7 @@ class Trace:
 
 
 def read_trace(lines: list[str]) -> Trace:
-    """Find the worker among the processes that strace has seen, and what it did in its run's folder.
+    """Find the worker among the processes that strace has seen, and its calls in the run's folder.
 
     Raises:
         ValueError: If no worker has executed a run.
@@ -83,7 +83,7 @@ def count_calls(place: Path, settings: Settings) -> list[Row]:
 
 
 def _traced(place: Path, epochs: int, settings: Settings) -> tuple[Trace, int]:
-    """Have a run of so many epochs executed; returns its calls and the number of files that are left."""
+    """Execute a run of so many epochs; returns its calls and the number of files that are left."""
     suite, out, trace = (place / f"calls-{epochs}{ending}" for ending in (".toml", "", ".trace"))
     suite.write_text(SUITE.format(epochs=epochs))
     command = [sys.executable, "-m", "augbench.bench.commands", "run", str(suite), "--out", str(out), "--workers", "1"]

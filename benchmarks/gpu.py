@@ -1,4 +1,4 @@
-"""Everything that is to be measured on a machine with one H100, by one command of at most eight minutes.
+"""All measurements on a machine with one H100, by one command of at most eight minutes.
 
     python -m benchmarks.gpu pack FOLDER --data DIR    # where there is a network: what the other machine lacks
     python -m benchmarks.gpu run FOLDER --out FILE     # there, in a bare checkout, with FOLDER carried along
@@ -22,7 +22,7 @@ SECONDS = 460.0  # for everything but the start: 20 seconds less than eight minu
 
 
 def unpack(folder: Path, target: Path) -> None:
-    """Unpack what `pack` has packed: wheels into `packages`, arrays into a folder for each archive."""
+    """Unpack the files of `pack`: wheels into `packages`, arrays into a folder for each archive."""
     for path in (*folder.glob("*.whl"), *folder.glob("*.npz")):
         with zipfile.ZipFile(path) as archive:
             archive.extractall(target / ("packages" if path.suffix == ".whl" else path.stem))
@@ -59,7 +59,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Start the program that is asked for, with everything that it needs, and return its exit status."""
+    """Start the chosen program with the carried packages, and return its exit status."""
     options = parse()
     folder = options.folder.resolve()
     if options.program == "pack":

@@ -1,4 +1,4 @@
-"""The fused resampling on a GPU: the same as the plain path, and how near it comes to what memory allows."""
+"""The fused resampling on a GPU: its agreement with the plain path, and its speed relative to the memory bound."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ QUICK = Case(3, 8, 4, 2, torch.bfloat16)
 
 
 def measure_machine(work: Work) -> None:
-    """Describe the machine and measure its two limits: bytes that it moves and products that it computes a second."""
+    """Describe the machine and measure its two limits: bytes moved and products computed per second."""
     clock = device_clock(work.device)
     rounds = 2 if work.quick else ROUNDS
     work.add("about", machine.describe(work.device))
@@ -148,7 +148,7 @@ def measure_launches(work: Work) -> None:
 
 
 def _add_shares(work: Work, case: Case, found: Mapping[str, list[float]]) -> None:
-    """Add which part of its time memory needs; only batches that fill a device have a goal."""
+    """Add the fraction of the time that memory needs; only batches that fill a device have a goal."""
     bandwidth = work.earlier.get("machine", {}).get(BANDWIDTH)
     if bandwidth is None:
         return
@@ -161,7 +161,7 @@ def _add_shares(work: Work, case: Case, found: Mapping[str, list[float]]) -> Non
 
 
 def ways_of_resampling(device: torch.device) -> Mapping[str, Way]:
-    """Return the ways of resampling that there are on a device."""
+    """Return the ways of resampling on a device."""
     return {"fused": fused_resampling.resample, "plain": plain} if fused_resampling.usable(device) else {"plain": plain}
 
 
@@ -174,7 +174,7 @@ def plain(crops: Crops, matrices: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Source:
-    """Where batches of one case come from.
+    """A source of batches of one case.
 
     Attributes:
         case: Shapes and type.
@@ -201,7 +201,7 @@ class Source:
 
 
 def source_of(case: Case, device: torch.device) -> Source:
-    """Make up images; as many as do not fit in a cache, where they are gathered."""
+    """Make up images; if they are gathered, more than fit in a cache."""
     generator = torch.Generator(device).manual_seed(0)
     count = min(IMAGES, 256 * case.batch) if case.gathered else case.batch
     shape = (count, case.channels, case.size, case.size)
@@ -248,7 +248,7 @@ def _with_gradient(way: Way, crops: Crops, matrices: Tensor, weights: Tensor) ->
 
 @contextmanager
 def _unwritten_is_nan() -> Iterator[None]:
-    """Have new tensors filled with NaN, so that what a kernel leaves out is seen."""
+    """Fill new tensors with NaN, so that values that a kernel leaves out are seen."""
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield
@@ -278,7 +278,7 @@ def times(case: Case, way: Way, work: Work, rounds: int = ROUNDS) -> dict[str, l
 
 
 def graphed(function: Contestant) -> Contestant:
-    """Record what a function has the GPU do and return a function that repeats it."""
+    """Record the GPU work of a function as a graph and return a function that repeats it."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

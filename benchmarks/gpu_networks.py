@@ -1,4 +1,4 @@
-"""Training steps of each network with each way of making them faster, as a share of what the machine can compute."""
+"""Training steps of each network with each way of making them faster, as a fraction of the peak of the machine."""
 
 import gc
 from collections.abc import Callable, Mapping
@@ -84,7 +84,7 @@ def flops_of_a_step(network: str, data: ImageData) -> float:
 def _step(
     work: Work, network: str, data: ImageData, batch: int, acceleration: Acceleration, flops: float
 ) -> dict[str, Any]:
-    """Measure steps of one kind: images per second, the share of the peak, memory and what compiling took."""
+    """Measure steps of one kind: images per second, fraction of the peak, memory and time of compilation."""
     _forget(work.device)
     budget = Budget(epochs=1000, batch_size=batch, optimizer="sgd", learning_rate=0.01, acceleration=acceleration)
     trainer = new_run("none", network, data, work.device, budget)
@@ -109,7 +109,7 @@ def peak_of(work: Work, acceleration: Acceleration) -> float | None:
 
 
 def _forget(device: torch.device) -> None:
-    """Give back what the step before has used, so that the largest allocation is that of the next one."""
+    """Free the memory of the last step, so that the peak is that of the next one."""
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()

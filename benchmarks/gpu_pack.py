@@ -1,4 +1,4 @@
-"""What is carried to a machine without a network: wheels that it lacks, and real images; see `benchmarks/gpu.py`."""
+"""The files for a machine without a network: wheels that it lacks, and real images; see `benchmarks/gpu.py`."""
 
 import argparse
 import subprocess
@@ -81,7 +81,7 @@ def write_arrays(path: Path, **splits: Split) -> None:
 
 
 def read_digits(folder: Path, images: int | None = None) -> ImageData:
-    """Read the carried images of rotmnist; some of them stand where the test images should.
+    """Read the carried images of rotmnist; some of them stand for the test images.
 
     Args:
         folder: Where they have been unpacked.
@@ -109,7 +109,7 @@ def _split(folder: Path, name: str, count: int | None) -> Split:
 
 
 def main() -> int:
-    """Pack, and say how much it is."""
+    """Pack, and print the size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", type=Path, required=True)

@@ -36,7 +36,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Work:
-    """What a part is given.
+    """The input of a part.
 
     Attributes:
         device: Where it is measured.
@@ -84,7 +84,7 @@ class Part:
 
 @dataclass
 class Outcome:
-    """What became of a part.
+    """The outcome of a part.
 
     Attributes:
         state: How it ended.
@@ -102,7 +102,7 @@ class Outcome:
 
 
 def attempt(measurement: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return what was measured, or in words why it could not be, so that whatever comes next is measured still."""
+    """Return the measurement, or the reason of its failure in words, so that the next one still takes place."""
     try:
         return measurement()
     except USER_CODE_ERRORS as error:  # it becomes a record
@@ -167,7 +167,7 @@ def _measure(
 def _listen(
     receiver: Connection, process: BaseProcess, work: Work, found: dict[str, Any], keep: Callable[[], None]
 ) -> tuple[State, str]:
-    """Collect what the process says until it is done, dead or out of time."""
+    """Collect the messages of the process until it is done, dead or out of time."""
     while ready := wait([receiver, process.sentinel], max(0.0, work.seconds_left)):
         if receiver not in ready:
             process.join()
@@ -185,7 +185,7 @@ def _listen(
 
 
 def _end(process: BaseProcess, patience: float) -> None:
-    """Wait for a process to end, kill it if it does not, and in any case whatever it has started."""
+    """Wait for a process to end, or kill it; kill all processes that it has started in any case."""
     process.join(patience)
     if process.pid is not None:
         with suppress(ProcessLookupError):

@@ -58,7 +58,7 @@ def measure_section(work: Work, name: str, rounds: int = ROUNDS) -> None:
 
 
 def with_a_kernel_that_works(measure: Callable[[Work], None], work: Work) -> None:
-    """Measure with the plain path where the fused kernel was tried and never came to an end, and say which is used."""
+    """Measure with the plain path if the fused kernel was tried and did not finish, and record which path is used."""
     tried = work.earlier.get(KERNEL)
     works = any(name.startswith("fused") and "failed" not in found for name, found in (tried or {}).items())
     if work.device.type != "cuda" or tried is None or works:
@@ -92,7 +92,7 @@ def measure(work: Work, chosen: Sequence[Part], seconds: float, out: Path) -> di
 
 
 def summary(outcomes: Mapping[str, Outcome]) -> Iterator[str]:
-    """Say in a line what became of each part, of each of its goals, and what in it has failed."""
+    """Write a line for the outcome of each part, each of its goals and each of its failures."""
     for name, outcome in outcomes.items():
         reason = outcome.reason.strip().rpartition("\n")[2]
         yield f"{name}: {outcome.state}, {outcome.seconds:.1f} s of {outcome.allowed:.0f} s {reason}".rstrip()
@@ -122,7 +122,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure what is asked for and say what became of it; nothing here may look for a GPU, or no fork could use it."""
+    """Measure the chosen parts and print their outcomes; nothing before may touch the GPU, or no fork could use it."""
     given = parse()
     torch.set_num_threads(1)  # threads do not survive a fork
     gc.freeze()  # what is imported is no garbage, and collecting would copy it into every fork

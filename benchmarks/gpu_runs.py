@@ -42,7 +42,7 @@ STEPS_OF_CHECK, BATCH_OF_CHECK = 6, 32
 
 @dataclass
 class Watch:
-    """Observes a run: when its phases end, and what is to happen after its steps.
+    """Observes a run: notes the ends of its phases, and calls a function after its steps.
 
     Attributes:
         epochs: Epochs after which the run is stopped.
@@ -55,15 +55,15 @@ class Watch:
     ends: list[float] = field(default_factory=lambda: [time.monotonic()])
 
     def during_search(self, trainer: Trainer) -> None:
-        """Let it search."""
+        """Continue the search."""
 
     def after_step(self, trainer: Trainer) -> None:
-        """Do what is to be done."""
+        """Call the function."""
         if trainer.step % trainer.steps_per_epoch:
             self.step_done(trainer)
 
     def after_phase(self, trainer: Trainer) -> None:
-        """Note the time; stop after the last epoch that is wanted."""
+        """Note the time; stop after the last wanted epoch."""
         self.ends.append(time.monotonic())
         if len(trainer.rows) >= self.epochs:
             raise StopRequested
@@ -81,7 +81,7 @@ def train(trainer: Trainer, watch: Watch) -> None:
 
 
 def measure_waiting(work: Work) -> None:
-    """Let every method train for an epoch and see whether the steps inside of it wait for the device."""
+    """Train every method for an epoch and check whether its steps wait for the device."""
     count = STEPS_OF_CHECK * BATCH_OF_CHECK
     data = read_photographs(work.folder, count).to(work.device)
     waiting = 0
@@ -104,7 +104,7 @@ def _wait(work: Work, name: str, data: ImageData) -> dict[str, Any]:
 
 @contextmanager
 def refusing_to_wait() -> Iterator[Callable[[bool], None]]:
-    """Give a function that has CUDA refuse, or allow again, whatever waits for the device."""
+    """Yield a function that makes CUDA refuse, or allow again, calls that wait for the device."""
 
     def refuse(refused: bool) -> None:
         torch.cuda.set_sync_debug_mode("error" if refused else "default")

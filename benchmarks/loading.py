@@ -1,4 +1,4 @@
-"""What it costs a worker to load a prepared data set, and whether workers share its images.
+"""The cost of loading a prepared data set in a worker, and whether workers share its images.
 
     python -m benchmarks.loading cifar10 --data DIR --workers 2 --out loading.json
 
@@ -36,7 +36,7 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class Loaded:
-    """What one worker measured; memory in megabytes (10⁶ bytes) beyond what it had before.
+    """The measurements of one worker; memory in megabytes (10⁶ bytes) beyond the memory before.
 
     Attributes:
         seconds: Wall-clock time of loading and of the statistics of the channels.
@@ -54,7 +54,7 @@ class Loaded:
 
 
 def worker(name: str, root: Path) -> None:
-    """Load the data set, say so, wait to be told, train a little, and print what was measured."""
+    """Load the data set, report that, wait for a line, train a little, and print the measurements."""
     torch.set_num_threads(1)
     source, options = dataset_and_options(name, {})
     shape = source.load(options, root).train.images.shape[1:]
@@ -91,7 +91,7 @@ def _say(line: str) -> None:
 
 
 def measure(name: str, root: Path, workers: int) -> list[Loaded]:
-    """Have workers load a data set, all holding it at the same time."""
+    """Load a data set in several workers, all holding it at the same time."""
     command = [sys.executable, "-m", "benchmarks.loading", name, "--data", str(root), "--worker"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     processes = [

@@ -1,4 +1,4 @@
-"""What numbers depend on besides the code: the machine and the versions of what is compared."""
+"""The machine and the versions of the packages, on which the numbers depend besides the code."""
 
 import platform
 from pathlib import Path
@@ -31,7 +31,7 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 
 def _memory() -> int | None:
-    """Bytes of this machine's memory, where the system says so."""
+    """Bytes of this machine's memory, if the system tells."""
     information = Path("/proc/meminfo")
     if not information.exists():
         return None

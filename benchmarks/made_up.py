@@ -1,4 +1,4 @@
-"""Made-up images and runs on them: what a step costs does not depend on what is in an image."""
+"""Made-up images and runs on them: the cost of a step does not depend on the content of an image."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def made_up_images(count: int, channels: int, size: int) -> Tensor:
 
 
 def made_up_data(count: int, channels: int, size: int) -> ImageData:
-    """Make a data set of images that are the test images too; class after class in turn."""
+    """Make a data set whose training images are the test images, too; class after class in turn."""
     split = Split(made_up_images(count, channels, size), torch.arange(count) % CLASSES)
     return ImageData(split, split, CLASSES, "made up")
 

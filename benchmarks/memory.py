@@ -1,4 +1,4 @@
-"""How much memory training takes at its peak, each run in a process of its own (Linux).
+"""The peak memory of training, each run in a process of its own (Linux).
 
 On a CPU it is what resident memory grows by, at most, from when everything is imported and the images are loaded, up to
 the end of a few steps; on a GPU what torch has allocated at most, images, network and optimiser included. `images` are
@@ -34,7 +34,7 @@ QUICK = (("tiny", 1, 14, 8),)
 
 @dataclass(frozen=True)
 class Case:
-    """What a run is trained on.
+    """The data and network of a run.
 
     Attributes:
         network: Registered network.
@@ -89,7 +89,7 @@ def measured_apart(method: str, case: Case, settings: Settings) -> float:
 
 
 def peak(method: str, case: Case, device: torch.device) -> int:
-    """Take a few steps and return the bytes that were needed at most."""
+    """Take a few steps and return the peak memory in bytes."""
     data = made_up_data(case.images, case.channels, case.size)
     copies = new_run(method, "tiny", data, torch.device("cpu"), Budget(epochs=100, batch_size=1)).method.copies
     before = _resident("VmRSS")

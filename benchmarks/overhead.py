@@ -1,4 +1,4 @@
-"""What a run, a suite and the command line cost beside training and evaluation.
+"""The cost of a run, a suite and the command line beside training and evaluation.
 
 `a run` is `execute()` in this process, everything imported: its wall-clock time without its own clocks of search,
 training, evaluation and compilation. `augbench run` is measured from outside, with one worker: start-up is what the
@@ -66,7 +66,7 @@ def _row(case: str, contestant: str, seconds: list[float], goal: Goal | None = N
 
 
 def _runs(place: Path, settings: Settings, rounds: int) -> list[float]:
-    """Execute runs one after the other; the first one, which loads what comes later, is not counted."""
+    """Execute runs one after the other; the first one, which warms up, is not counted."""
     execution = ExecutionSettings(str(settings.device), workers=1, threads=settings.threads, data=place)
     methods = [method for _ in range(rounds) for method in ("none", "scale")]
     specs = [_spec(method, seed) for seed, method in enumerate(["none", *methods])]

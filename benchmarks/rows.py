@@ -1,4 +1,4 @@
-"""What the sections are given and what they return, without a library that a machine which only measures may lack."""
+"""Input and output of the sections, without libraries that a machine that only measures may lack."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,12 +14,12 @@ def say_nothing(done: int, total: int, what: str) -> None:
 
 
 def keep_nothing(rows: Sequence["Row"]) -> None:
-    """Leave rows to whoever waits for all of them."""
+    """Ignore a single row."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a section is to be measured.
+    """The settings of a measurement.
 
     Attributes:
         device: Where it is measured.
@@ -45,7 +45,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Goal:
-    """What a row should reach.
+    """The goal of a row.
 
     Attributes:
         bound: The bound.
@@ -111,7 +111,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Entry:
-    """A contestant and what its row is to say beside its times.
+    """A contestant and the contents of its row beside its times.
 
     Attributes:
         run: What is timed.

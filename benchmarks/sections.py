@@ -17,6 +17,6 @@ SECTIONS = {
 
 
 def section(name: str) -> Callable[[Settings], list[Row]]:
-    """Return the function that measures a section; its module, and what that needs, is imported only now."""
+    """Return the function that measures a section; its module is imported only now."""
     found: Callable[[Settings], list[Row]] = import_module(f"benchmarks.{name}").measure
     return found

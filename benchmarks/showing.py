@@ -16,7 +16,7 @@ UNITS = {"s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")), "B": ((1e9, "GB"), (1e6
 
 
 def tables(title: str, rows: Sequence[Row]) -> Group:
-    """Build what is shown of a section: a table for each case."""
+    """Build the output of a section: a table for each case."""
     return Group(Text(title, style="bold"), *(_table(case, each) for case, each in groupby(rows, key=_case)))
 
 
@@ -50,7 +50,7 @@ def measured(value: float, unit: str) -> str:
 
 
 def verdict(row: Row) -> str:
-    """Say what the goal is and whether it is met."""
+    """Tell the goal and whether it is met."""
     if row.goal is None:
         return ""
     return f"{bound(row.goal, row.ratio is None, row.unit)} {'met' if row.met else 'missed'}"
@@ -64,7 +64,7 @@ def bound(goal: Goal, absolute: bool, unit: str) -> str:
 
 @contextmanager
 def progress_bar(console: Console, section: str) -> Iterator[Callable[[int, int, str], None]]:
-    """Show which case of a section is being measured; gives what `Settings.progress` asks for."""
+    """Show which case of a section is being measured; yields a function for `Settings.progress`."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(section, total=None)

@@ -1,4 +1,4 @@
-"""What a training step of each learner costs, as a multiple of a plain step on the same number of images.
+"""The cost of a training step of each learner, as a multiple of a plain step on the same number of images.
 
     python -m benchmarks.step_cost --network smallnet --size 28 --out step_cost.json
 
@@ -85,7 +85,7 @@ class Contestant:
             self.trainer.train_step(batch)
 
     def step_in_parts(self, batch: torch.Tensor) -> None:
-        """Take one step, and what begins and ends an epoch, and measure the learner's hooks on their own."""
+        """Take one step with the start and end of an epoch, and measure the learner's hooks on their own."""
         method = self.trainer.method
         parts = {name: getattr(method, name) for name in (IMAGES, *BOOKKEEPING)}
         for name, hook in parts.items():

@@ -1,4 +1,4 @@
-"""Timing things side by side: they take turns in one process, so that whatever else the machine does hits all alike.
+"""Timing side by side: contestants take turns in one process, so that other load on the machine hits all alike.
 
 The ratio of two of them is taken turn by turn and then summarised: a slow moment of the machine is in both times of a
 turn and cancels out, which it would not in the ratio of two medians.
@@ -28,7 +28,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Summarise numbers, of which there has to be at least one; quartiles are values that occurred."""
+    """Summarise at least one number; quartiles are values that occurred."""
     ordered = sorted(values)
     quarter = len(ordered) // 4
     return Spread(statistics.median(ordered), ordered[quarter], ordered[-1 - quarter])
@@ -44,7 +44,7 @@ def paired_ratio(times: Sequence[float], reference: Sequence[float]) -> Spread:
 
 
 def device_clock(device: torch.device) -> Clock:
-    """Return a clock, in seconds, that waits for everything the device has been given to do before it is read."""
+    """Return a clock, in seconds, that waits for all work of the device before it is read."""
 
     def read() -> float:
         if device.type == "cuda":
@@ -57,7 +57,7 @@ def device_clock(device: torch.device) -> Clock:
 def take_turns(
     contestants: Mapping[str, Contestant], repeats: int, clock: Clock, shortest_turn: float = SHORTEST_TURN
 ) -> dict[str, list[float]]:
-    """Time contestants in turns; who begins a round changes, so that nobody always follows the same other one.
+    """Time contestants in turns; the order changes from round to round, so that none always follows the same one.
 
     What is quicker than a turn has to be is called several times in each of its turns, everywhere equally often. The
     calls by which that is found out are the warm-up.

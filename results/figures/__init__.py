@@ -52,15 +52,15 @@ _METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Date": None, "Creator": None},
 }
 FORMATS = tuple(_METADATA)
-_DIGITS = 6  # of places on a page, in shares of its size
+_DIGITS = 6  # of places on a page, in fractions of its size
 
 
 def write_figures(
     runs: Runs, out: Path, *, published_files: Sequence[Path] = (), formats: Sequence[str] = FORMATS
 ) -> list[Path]:
-    """Write every figure for which there is something to draw, as PNG, PDF and SVG.
+    """Write every figure that the runs have data for, as PNG, PDF and SVG.
 
-    What does not fit on one page goes on in `NAME-2`, `NAME-3` and so on.
+    Figures of several pages continue in `NAME-2`, `NAME-3` and so on.
 
     Args:
         runs: What to draw.
@@ -72,7 +72,7 @@ def write_figures(
         The files.
 
     Raises:
-        UserError: If no run is finished, a format is not known, a file of published numbers cannot be read or the
+        UserError: If no run is finished, a format is unknown, a file of published numbers cannot be read or the
             folder cannot be written to.
     """
     check_known("format", formats, FORMATS)
@@ -81,13 +81,14 @@ def write_figures(
     runs = named_by_law(runs)
     written: list[Path] = []
     for name, draw in sorted(_possible(runs, published).items()):
-        for number, figure in enumerate(draw(runs), 1):
+        drawn = draw(runs)
+        for number, figure in enumerate([drawn] if isinstance(drawn, Figure) else drawn, 1):
             written += write_figure(figure, out / (name if number == 1 else f"{name}-{number}"), formats)
     return written
 
 
-def _possible(runs: Runs, published: pd.DataFrame) -> dict[str, Callable[[Runs], list[Figure]]]:
-    """Choose the figures for which there is something to draw."""
+def _possible(runs: Runs, published: pd.DataFrame) -> dict[str, Callable[[Runs], Figure | list[Figure]]]:
+    """Choose the figures that these runs have data for."""
     draws = most_draws(runs)
     probed = set(runs.probe["comparison"])
     figures: dict[str, tuple[bool, Callable[[Runs], Figure | list[Figure]]]] = {
@@ -103,19 +104,11 @@ def _possible(runs: Runs, published: pd.DataFrame) -> dict[str, Callable[[Runs],
         "reliability-draws": (draws > 0, lambda given: reliability_figure(given, draws)),
         "searched": (len(searched_numbers(runs)) > 0, searched_figure),
     }
-    return {name: _as_pages(draw) for name, (possible, draw) in figures.items() if possible}
-
-
-def _as_pages(draw: Callable[[Runs], Figure | list[Figure]]) -> Callable[[Runs], list[Figure]]:
-    def pages(runs: Runs) -> list[Figure]:
-        drawn = draw(runs)
-        return drawn if isinstance(drawn, list) else [drawn]
-
-    return pages
+    return {name: draw for name, (possible, draw) in figures.items() if possible}
 
 
 def named_by_law(runs: Runs) -> Runs:
-    """Call planted data sets by the name of their law, such as "planted: rotation ±180°", instead of its options."""
+    """Name planted data sets by their law, such as "planted: rotation ±180°", instead of its options."""
     planted = runs.runs.dropna(subset=["law"]).drop_duplicates("comparison")
     laws = planted[["comparison", "law_comparison", "law"]].itertuples(index=False)
     names = {comparison: f"{data}: {law}" for comparison, data, law in laws}
@@ -130,16 +123,7 @@ def named_by_law(runs: Runs) -> Runs:
 
 
 def write_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write a figure in each format, atomically.
-
-    Args:
-        figure: The figure.
-        stem: Path without its ending; its folder is made if need be.
-        formats: Endings of the files, of `FORMATS`.
-
-    Returns:
-        The files.
-    """
+    """Write a figure in each format, atomically, to `stem` with the format as its ending; returns the files."""
     make_folder(stem.absolute().parent)
     paths = [stem.with_suffix(f".{ending}") for ending in formats]
     with figure_style():
@@ -151,7 +135,7 @@ def write_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -
 
 
 def _place(figure: Figure) -> None:
-    """Work out where things are, once for all formats, since it takes longest and each would come to its own numbers.
+    """Compute the layout once for all formats: it takes longest, and each format would get its own numbers.
 
     Numbers are rounded: the last digits of matplotlib's solver differ from one process to the next.
     """

@@ -39,14 +39,7 @@ def angle_figure(runs: Runs) -> Figure:
 
 
 def draw_angles(axes: Axes, runs: Runs, comparison: str, looks: Mapping[str, Look]) -> None:
-    """Draw one panel: a line for each seed and one for their mean, for each method.
-
-    Args:
-        axes: Where to.
-        runs: What to draw.
-        comparison: The data set that the panel is about.
-        looks: Of each label.
-    """
+    """Draw one panel, of the data set `comparison`: for each method a line for each seed and one for their mean."""
     probe = runs.probe[runs.probe["comparison"] == comparison]
     for label, of_method in probe.groupby("label", sort=False):
         look = looks[str(label)]

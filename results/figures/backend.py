@@ -1,7 +1,4 @@
-"""Imports matplotlib whatever the user's settings and folders are.
-
-This package imports it first of all, and the report, which needs matplotlib too, imports this package before that.
-"""
+"""Imports matplotlib whatever the user's settings and folders are; this package imports it before anything else."""
 
 import contextlib
 import logging
@@ -12,9 +9,9 @@ import sys
 def _import_matplotlib() -> None:
     """Import matplotlib where MPLBACKEND names a backend that is not installed, or HOME cannot be written to.
 
-    The shell of a notebook hands its MPLBACKEND on, with which matplotlib cannot be imported elsewhere. Our figures
-    need no backend; one that exists stays chosen for the user's own plots. Without a place for its caches, matplotlib
-    warns and uses a temporary folder each time, which is all that can be done here.
+    The shell of a notebook passes on its MPLBACKEND, which breaks the import of matplotlib elsewhere. Our figures need
+    no backend; an installed one stays chosen for the user's own plots. Where matplotlib finds no folder for its caches,
+    it would warn and use a temporary one each time.
     """
     log = logging.getLogger("matplotlib")
     level, backend = log.level, os.environ.pop("MPLBACKEND", None)

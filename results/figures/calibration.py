@@ -33,9 +33,9 @@ class Spot:
     Attributes:
         label: The method.
         draws: Number of test-time draws.
-        error: Mean share of test images classified wrong, over seeds.
+        error: Mean fraction of test images classified wrong, over seeds.
         ece: Mean expected calibration error, over seeds.
-        error_sd: Standard deviation of the error, None where there is nothing that it could be over.
+        error_sd: Standard deviation of the error, None for a single value.
         ece_sd: Standard deviation of the calibration error.
         over: What the standard deviations are over: `SEEDS`, `REPEATS` of the draws of a single seed, or None.
         seeds: Error and calibration error of each seed.
@@ -64,14 +64,13 @@ class Spot:
 def spots(runs: Runs, comparison: str) -> list[Spot]:
     """Average error and calibration error of each method and number of test-time draws on one data set.
 
-    Standard deviations are those over seeds (n - 1 in the divisor); of a single seed those over the repeats of its
-    test-time draws, if there are several.
+    Standard deviations are over seeds (n − 1 in the divisor), or, for a single seed, over the repeats of its test-time
+    draws, if there are several.
     """
     scores = runs.scores[(runs.scores["comparison"] == comparison) & runs.scores["metric"].isin(("accuracy", "ece"))]
     found = []
-    pairs = scores[["label", "draws"]].drop_duplicates().itertuples(index=False, name=None)
-    for label, draws in pairs:
-        inside = scores[(scores["label"] == label) & (scores["draws"] == draws)]
+    for _, inside in scores.groupby(["label", "draws"], sort=False):
+        label, draws = str(inside["label"].iloc[0]), int(inside["draws"].iloc[0])
         accuracy, ece = (inside[inside["metric"] == metric] for metric in ("accuracy", "ece"))
         if len(accuracy) != len(ece):
             continue
@@ -83,7 +82,7 @@ def spots(runs: Runs, comparison: str) -> list[Spot]:
         seeds = tuple(
             (1 - value, wide_by_seed[seed]) for seed, value in zip(accuracy["seed"], accuracy["value"], strict=True)
         )
-        found.append(Spot(str(label), int(draws), 1 - right.mean, wide.mean, *deviations, over, seeds))
+        found.append(Spot(label, draws, 1 - right.mean, wide.mean, *deviations, over, seeds))
     return found
 
 
@@ -93,16 +92,13 @@ def has_calibration(runs: Runs) -> bool:
 
 
 def peers(runs: Runs, comparison: str, published: pd.DataFrame) -> pd.DataFrame:
-    """Select published numbers for the data set and network of a comparison, as they stand.
+    """Select published numbers, from `load_published`, for the data set and network of a comparison.
 
-    Args:
-        runs: Our runs; data sets with options of their own have no peers.
-        comparison: The comparison.
-        published: From `load_published`.
+    Data sets with options of their own have none.
 
     Returns:
-        A row for each method and source that has both numbers: `method`, `source`, `error` and `ece`, shares, and
-        `setup`, what is known to differ from ours.
+        A row for each method and source that has both numbers: `method`, `source`, `error` and `ece` in [0, 1], and
+        `setup`, the known differences from ours.
     """
     ours = runs.runs[runs.runs["comparison"] == comparison].iloc[0]
     same = (published["dataset"] == ours["dataset_label"]) & (published["network"] == ours["network"])
@@ -118,12 +114,12 @@ def peers(runs: Runs, comparison: str, published: pd.DataFrame) -> pd.DataFrame:
 def calibration_figure(runs: Runs, published: pd.DataFrame | None = None) -> Figure:
     """Draw calibration error (%) against classification error (%), a panel for each data set.
 
-    A mark for each method and number of test-time draws, which a small number gives; an ellipse about it is as wide and
+    A mark for each method and number of test-time draws, which stands beside it; an ellipse around it is as wide and
     as high as two standard deviations. Triangles are published numbers of other methods.
 
     Args:
         runs: What to draw.
-        published: From `load_published`, which reads those that come with the project, by default.
+        published: From `load_published`; by default the numbers that come with the project.
 
     Raises:
         UserError: If no run is finished or none has a calibration error.
@@ -156,7 +152,7 @@ def calibration_figure(runs: Runs, published: pd.DataFrame | None = None) -> Fig
 
 
 def _fewer_draws(inside: Sequence[Spot], most: int) -> list[Spot]:
-    """Keep no draws and the largest number of draws where there are more numbers than can be told apart."""
+    """Keep 0 and the largest number of draws where there are too many to tell apart."""
     drawn = sorted({spot.draws for spot in inside} - {0})
     kept = drawn if len(drawn) <= most else drawn[-1:]
     return [spot for spot in inside if spot.draws in (0, *kept)]
@@ -207,19 +203,10 @@ def _draw_ellipse(axes: Axes, spot: Spot, look: Look) -> None:
     """Draw an ellipse from one standard deviation below the mean to one above, along both axes."""
     if spot.error_sd is None or spot.ece_sd is None:
         return
-    size = (200 * spot.error_sd, 200 * spot.ece_sd)
-    edge = "dotted" if spot.over == REPEATS else "solid"
-    axes.add_patch(
-        Ellipse(
-            (100 * spot.error, 100 * spot.ece),
-            *size,
-            facecolor=(*look.colour, 0.15),
-            edgecolor=look.colour,
-            linewidth=0.6,
-            linestyle=edge,
-            zorder=1,
-        )
-    )
+    ellipse = Ellipse((100 * spot.error, 100 * spot.ece), 200 * spot.error_sd, 200 * spot.ece_sd, linewidth=0.6)
+    ellipse.set(facecolor=(*look.colour, 0.15), edgecolor=look.colour, zorder=1)
+    ellipse.set_linestyle("dotted" if spot.over == REPEATS else "solid")
+    axes.add_patch(ellipse)
 
 
 def _draw_peers(axes: Axes, inside: pd.DataFrame, known: Sequence[str]) -> None:

@@ -20,11 +20,7 @@ _GAP = 1.0
 
 
 def accuracy_by_draws(runs: Runs) -> pd.DataFrame:
-    """Select the accuracies of finished runs by number of test-time draws; empty where nothing was drawn.
-
-    Returns:
-        Rows of `Runs.scores` of the comparisons in which there are test-time draws.
-    """
+    """Select the accuracies of finished runs, as in `Runs.scores`, on the data sets that have test-time draws."""
     scores = runs.scores[runs.scores["metric"] == "accuracy"]
     drawn = set(scores[scores["draws"] > 0]["comparison"])
     return scores[scores["comparison"].isin(drawn)]
@@ -87,7 +83,7 @@ def _places(part: "pd.Series[float]", nothing: float) -> list[float]:
 
 
 def _parts(values: "pd.Series[float]") -> Sequence["pd.Series[float]"]:
-    """Take what is without draws from what is with them, since no line leads from one to the other."""
+    """Separate 0 draws from the others, since no line joins them."""
     return [part for part in (values[values.index > 0].sort_index(), values[values.index == 0]) if len(part)]
 
 

@@ -1,8 +1,10 @@
 """What the learners learn, over the epochs."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,17 +36,30 @@ _KINDS = (PROBABILITY, RANGE, OTHER)
 NOT_LEARNED = ("loss", "accuracy")
 """Quantities of a course of training that are no learned numbers."""
 
-_LEGEND_GAP = 0.42
-"""Inches from a panel to its legend, with tick labels and "Epoch" between them."""
+# Inches: from a panel to its legend, with tick labels and "Epoch" between them; height of a row of panels; length of a
+# line of its name; least width of a column; beside a panel, for the numbers of its axis; beside a text in a legend.
+_LEGEND_GAP, _ROW_HEIGHT, _NAME_LENGTH, _LEAST_WIDTH, _BESIDE_PANEL, _HANDLE = 0.42, 1.45, 1.4, 1.5, 0.3, 0.4
 
-_ROW_HEIGHT, _NAME_LENGTH, _LEAST_WIDTH = 1.45, 1.4, 1.5
-"""Inches: a row of panels, a line of its name, which reaches between the panels, and the width of a column at least."""
+_MOST_COLUMNS, _MOST_ROWS = 4, 5  # of panels on a page; the columns of one method are on one page, however many
 
-_MOST_COLUMNS, _MOST_ROWS = 4, 5
-"""Columns and rows of panels on a page, at most; the columns of one method are on one page, however many."""
 
-_BESIDE_PANEL, _HANDLE = 0.3, 0.4
-"""Inches beside a panel, for the numbers of its vertical axis, and beside a text in a legend, for its line."""
+class _Maximum(NamedTuple):
+    """The greatest range of some blocks: a column of `Runs.runs`, or half an image where there is none."""
+
+    name: str
+    belongs: Callable[[str], object]
+    column: str
+    show: Callable[[float], str]
+
+
+_MAXIMA = (
+    _Maximum("rotation", "rotation".__eq__, "maximum_rotation", lambda value: f"±{math.degrees(value):.0f}°"),
+    _Maximum(
+        "scales", re.compile("stretch|.*scale").fullmatch, "maximum_log_scale", lambda value: f"×{math.exp(value):.3g}"
+    ),
+    _Maximum("shears", re.compile(".*shear").fullmatch, "maximum_shear", lambda value: f"{value:.3g}"),
+    _Maximum("shifts", re.compile(".*translation").fullmatch, "", str),
+)
 
 
 def learned_numbers(runs: Runs) -> pd.DataFrame:
@@ -74,21 +89,13 @@ def _learned_numbers(runs: Runs) -> pd.DataFrame:
 
 
 def as_drawn(numbers: pd.DataFrame, finished: pd.DataFrame) -> pd.DataFrame:
-    """Say what each number is, and turn probabilities and ranges into percent.
-
-    Args:
-        numbers: Rows with the columns `folder`, `quantity` and `value`.
-        finished: `Runs.finished()`.
-
-    Returns:
-        The same rows with the columns `kind`, `block` and `drawn` of `learned_numbers`.
-    """
+    """Add the columns `kind`, `block` and `drawn` of `learned_numbers` to rows of `folder`, `quantity` and `value`."""
     known = {quantity: _kind_and_block(quantity) for quantity in numbers["quantity"].unique()}
     kinds, blocks = (numbers["quantity"].map({name: pair[place] for name, pair in known.items()}) for place in (0, 1))
     limits = finished.set_index("folder")
     wholes = pd.Series(1.0, index=numbers.index)
     for block in blocks[kinds == RANGE].unique():
-        limit = _limit_of(str(block))
+        limit = next((maximum.column for maximum in _MAXIMA if maximum.belongs(str(block))), "")
         if limit:
             wholes = wholes.mask((kinds == RANGE) & (blocks == block), numbers["folder"].map(limits[limit]))
     return numbers.assign(
@@ -99,15 +106,6 @@ def as_drawn(numbers: pd.DataFrame, finished: pd.DataFrame) -> pd.DataFrame:
 def _kind_and_block(quantity: str) -> tuple[str, str]:
     kind, _, block = quantity.partition("/")
     return (kind, block) if kind in (PROBABILITY, RANGE) and block else (OTHER, quantity)
-
-
-def _limit_of(block: str) -> str:
-    """Name what the protocol limits the range of a block by; nothing for what is in halves of an image."""
-    if block == "rotation":
-        return "maximum_rotation"
-    if _is_scale(block):
-        return "maximum_log_scale"
-    return "maximum_shear" if block.endswith("shear") else ""
 
 
 def learned_figures(runs: Runs) -> list[Figure]:
@@ -129,7 +127,7 @@ def learned_figures(runs: Runs) -> list[Figure]:
 
 
 def _label_pages(columns: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """Spread methods over pages of a few columns; those of one method stay together."""
+    """Spread methods over pages of a few columns; the columns of one method stay together."""
     pages: list[list[str]] = [[]]
     widths = Counter(label for label, _ in columns)
     for label, width in widths.items():
@@ -214,12 +212,7 @@ def panel_columns(numbers: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def panel_titles(columns: Sequence[tuple[str, str]], room: float) -> list[str]:
-    """Name what each column shows, in lines that fit; only ranges that come with probabilities are scale's α.
-
-    Args:
-        columns: Pairs of label and kind.
-        room: For each title, in inches.
-    """
+    """Title each column, in lines of `room` inches; only ranges that come with probabilities are scale's α."""
     titles = []
     for label, kind in columns:
         ranges = "range α (% of max.)" if (label, PROBABILITY) in columns else "range (% of max.)"
@@ -229,13 +222,13 @@ def panel_titles(columns: Sequence[tuple[str, str]], room: float) -> list[str]:
 
 
 def _entries(numbers: pd.DataFrame, columns: Sequence[tuple[str, str]], room: float) -> list[dict[str, str]]:
-    """For each column the entries of its legend: what is drawn, and its name in lines that fit."""
+    """List the legend entries of each column: what is drawn, and its name in lines that fit."""
     blocks = {key: list(dict.fromkeys(inside)) for key, inside in numbers.groupby(["label", "kind"])["block"]}
     return [{block: wrap_text(block, room, LEGEND_SIZE) for block in blocks[key]} for key in columns]
 
 
 def _legend_lines(entries: Sequence[Mapping[str, str]], legend_columns: int) -> int:
-    """Lines of the longest legend, at most."""
+    """Count the lines of the longest legend, at most."""
     return max(
         -(-len(texts) // legend_columns) * max(text.count("\n") + 1 for text in texts.values()) for texts in entries
     )
@@ -248,34 +241,23 @@ def _legend(panel: Axes, column: Iterable[Axes], texts: Mapping[str, str], ncols
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
     names = [texts[label] for label in entries]
-    legend = panel.legend(
-        list(entries.values()), names, loc="upper center", ncols=ncols, handlelength=2.2, columnspacing=1
-    )
-    legend.set_bbox_to_anchor((0.5, 0), panel.transAxes + below)
+    style: dict[str, Any] = {"loc": "upper center", "ncols": ncols, "handlelength": 2.2, "columnspacing": 1}
+    panel.legend(list(entries.values()), names, **style).set_bbox_to_anchor((0.5, 0), panel.transAxes + below)
 
 
 def explain_maxima(runs: Runs, numbers: pd.DataFrame) -> list[str]:
-    """Say in one sentence what 100 % is, for the ranges that are drawn; nothing where there are none."""
-    limits = runs.finished()
-    blocks = list(dict.fromkeys(numbers[numbers["kind"] == RANGE]["block"]))
-    groups: list[tuple[str, Callable[[str], bool], list[str]]] = [
-        ("rotation", "rotation".__eq__, [f"±{math.degrees(value):.0f}°" for value in limits["maximum_rotation"]]),
-        ("scales", _is_scale, [f"×{math.exp(value):.3g}" for value in limits["maximum_log_scale"]]),
-        ("shears", lambda block: block.endswith("shear"), [f"{value:.3g}" for value in limits["maximum_shear"]]),
-        ("shifts", lambda block: block.endswith("translation"), ["half an image"]),
-    ]
-    maxima = [
-        f"{name} {' or '.join(dict.fromkeys(values))}" for name, belongs, values in groups if any(map(belongs, blocks))
-    ]
+    """Write one sentence on what 100 % is for the ranges that are drawn; none without ranges."""
+    limits, blocks = runs.finished(), numbers[numbers["kind"] == RANGE]["block"].unique()
+    maxima = []
+    for maximum in _MAXIMA:
+        if any(map(maximum.belongs, blocks)):
+            values = limits[maximum.column].map(maximum.show) if maximum.column else ["half an image"]
+            maxima.append(f"{maximum.name} {' or '.join(dict.fromkeys(values))}")
     return [f"Max. of the ranges: {', '.join(maxima)}."] if maxima else []
 
 
-def _is_scale(block: str) -> bool:
-    return block.endswith("scale") or block == "stretch"
-
-
 def _draw(axes: Axes, numbers: pd.DataFrame, looks: Mapping[str, Look]) -> None:
-    if numbers.empty:  # nothing but the name of the data set, where it stands here
+    if numbers.empty:  # only the name of the data set, if it stands here
         axes.spines[:].set_visible(False)
         axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
         axes.grid(visible=False)

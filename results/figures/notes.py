@@ -1,4 +1,4 @@
-"""Sentences below figures: of how many seeds they are, what lines and bands mean, and what one should know besides."""
+"""Sentences below figures: how many seeds there are, what lines and bands mean, and what to know besides."""
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ MOST_WARNINGS = 3
 
 
 def seeds_text(frame: pd.DataFrame) -> str:
-    """Say over how many seeds means are, such as "n = 5 seeds", and for which methods there are fewer.
+    """Count the seeds behind the means, such as "n = 5 seeds", and name the methods that have fewer.
 
     Args:
         frame: What is drawn, with the columns `comparison`, `label` and `seed`.
@@ -28,31 +28,19 @@ def seeds_text(frame: pd.DataFrame) -> str:
 
 
 def means_text(frame: pd.DataFrame) -> str:
-    """Say what a mark or bar stands for: "means of n = 5 seeds", or "n = 1 seed", which is no mean.
-
-    Args:
-        frame: What is drawn, with the columns `comparison`, `label` and `seed`.
-    """
+    """Tell what a mark or bar stands for: "means of n = 5 seeds", or "n = 1 seed", which is no mean."""
     seeds = seeds_text(frame)
     return seeds if seeds == "n = 1 seed" else f"means of {seeds}"
 
 
 def lines_text(frame: pd.DataFrame) -> str:
-    """Say what thick and thin lines are, in a sentence.
-
-    Args:
-        frame: What is drawn, with the columns `comparison`, `label` and `seed`.
-    """
+    """Tell in a sentence what thick and thin lines are."""
     means = means_text(frame)
     return f"Thick lines: {means}; thin lines: single seeds." if means.startswith("means") else f"{means}."
 
 
 def caveats(runs: Runs) -> list[str]:
-    """Say what one should know before reading anything off a figure: what is missing, mixed or means nothing.
-
-    Args:
-        runs: What is drawn.
-    """
+    """List in sentences what is missing, mixed or meaningless in the runs of a figure."""
     finished = runs.finished()
     trials = [str(name) for name, group in finished.groupby("comparison", sort=False) if is_single_epoch(group)]
     nothing = [f"Trained for one epoch, so that accuracies mean nothing: {few_names(trials)}."] if trials else []

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure, FigureBase
 
 from augbench.bench.common.errors import UserError
 from augbench.results.figures.angle import draw_angles
+from augbench.results.figures.bars import PART_OF_LINE, bar_places, draw_probabilities, final_probabilities
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import BESIDE_PANEL
 from augbench.results.figures.style import (
@@ -17,7 +18,6 @@ from augbench.results.figures.style import (
     TITLE_SIZE,
     TWO_COLUMNS,
     Look,
-    dataset_look,
     drawn_in,
     figure_style,
     in_front,
@@ -33,15 +33,12 @@ from augbench.results.model.frame import Runs
 MOST_PANELS = 2
 PREFERRED = "scale"
 
-_HALVED = ("half-turn", "flip")
-"""Blocks for which one of the two elements that they draw from is the identity."""
+_HALVED = ("half-turn", "flip")  # blocks that draw from two elements, one of which is the identity
 
 _LEAST_HEIGHT, _STACKED_HEIGHT = 2.9, 3.7
 """Inches: of the figure, and, without its legend, of a right half whose panels stand one above the other."""
 
-_RANGE_HEIGHT, _RANGE_SIZE = 0.097, 6
-"""Inches from one learned range to the next, and points."""
-
+_RANGE_HEIGHT, _RANGE_SIZE = 0.097, 6  # inches from one learned range to the next, and points
 _TITLE_LETTERS = 30  # more in a line would reach the heading of the ranges
 
 
@@ -71,7 +68,9 @@ def overview_figure(runs: Runs) -> Figure:
         halves = body.subfigures(1, 2, squeeze=False, width_ratios=(left_width, right_width))
         left, right = halves[0, 0], halves[0, 1]
         discovery = left.subplots()
-        _draw_discovery(discovery, found)
+        draw_probabilities(discovery, found, list(dict.fromkeys(found["comparison"])))
+        discovery.set_xlabel("Learned probability π (%)")
+        discovery.set_title(_title(found))
         _write_ranges(discovery, runs, found)
         legend_below(left, drawn_in([discovery]), left_width)
         looks = in_front(method_looks(runs.runs), _front(runs, found))
@@ -82,14 +81,14 @@ def overview_figure(runs: Runs) -> Figure:
 def _height(runs: Runs, found: pd.DataFrame, left_width: float, right_width: float) -> float:
     """Choose the height in inches at which neither half is crowded."""
     comparisons = list(dict.fromkeys(found["comparison"]))
-    per_block = _RANGE_HEIGHT * len(comparisons) / _SHARE_OF_LINE
+    per_block = _RANGE_HEIGHT * len(comparisons) / PART_OF_LINE
     left = 0.8 + LINE * _title(found).count("\n") + per_block * found["block"].nunique()
     right = 2.1 + legend_height(_front(runs, found), right_width)
     return max(_LEAST_HEIGHT, left + legend_height(comparisons, left_width), right)
 
 
 def _front(runs: Runs, found: pd.DataFrame) -> Sequence[str]:
-    """Choose who is drawn in colour in the right half: all, or of a crowd the learner of the left one and `none`."""
+    """Choose the labels in colour in the right half: all, or of a crowd the learner of the left half and `none`."""
     labels = list(runs.probe["label"].unique())
     subject = {*found["label"], *runs.probe[runs.probe["method"] == "none"]["label"]}
     return labels if len(labels) <= CROWD else [label for label in labels if label in subject]
@@ -118,23 +117,22 @@ def discovered(runs: Runs) -> pd.DataFrame:
     """Select the final probabilities of the learner that the overview is about.
 
     Returns:
-        A row for each run and block: the columns of `Runs.learned` with `block` and `percent`. The learner is scale
-        where it is there, else the first one that learns probabilities, each with the first of its settings.
+        A row for each run and block: the columns of `Runs.learned` with `block` and `percent`. The learner is scale if
+        there is one, else the first one that learns probabilities, with the first of its settings.
     """
     found = _of_the_learner(runs)
-    found = found[found["label"].isin(found["label"].head(1))]
-    return found.assign(block=found["quantity"].str.removeprefix("probability/"), percent=100 * found["value"])
+    return found[found["label"].isin(found["label"].head(1))]
 
 
 def _of_the_learner(runs: Runs) -> pd.DataFrame:
     """Select the final probabilities of one learner, with all its settings."""
-    found = runs.learned[runs.learned["quantity"].str.startswith("probability/")]
+    found = final_probabilities(runs)
     preferred = found[found["method"] == PREFERRED]
     return preferred if len(preferred) else found[found["method"].isin(found["method"].head(1))]
 
 
 def _notes(runs: Runs, found: pd.DataFrame) -> Iterator[str]:
-    """Say what the left half does not show, and what its numbers do not mean."""
+    """Tell what the left half does not show, and what its numbers do not mean."""
     yield f"Bars: {means_text(found)}; points: single seeds."
     settings = _of_the_learner(runs)["label"].nunique()
     if settings > 1:
@@ -146,67 +144,6 @@ def _notes(runs: Runs, found: pd.DataFrame) -> Iterator[str]:
     if len(_front(runs, found)) < runs.probe["label"].nunique():
         yield "Grey, at the right: all other methods."
     yield from caveats(runs)
-
-
-_FEW_DATASETS = 3
-
-_SHARE_OF_LINE = 0.72
-"""How much of a block's line its data sets take; the rest keeps blocks apart."""
-
-
-def bar_places(blocks: Sequence[str], comparisons: Sequence[str]) -> dict[tuple[str, str], float]:
-    """Choose the height at which each pair of data set and block is drawn: blocks from 0 down, data sets side by side.
-
-    Args:
-        blocks: In the order in which they are drawn.
-        comparisons: The data sets.
-    """
-    step = _SHARE_OF_LINE / len(comparisons)
-    return {
-        (comparison, block): line + step * (index - (len(comparisons) - 1) / 2)
-        for line, block in enumerate(blocks)
-        for index, comparison in enumerate(comparisons)
-    }
-
-
-def row_height(comparisons: Sequence[str]) -> float:
-    """Inches for each bar of `draw_probabilities`, its share of the room between blocks included."""
-    return 0.105 if len(comparisons) <= _FEW_DATASETS else 0.08
-
-
-def bar_height(comparisons: Sequence[str]) -> float:
-    """Height of each bar where the distance from one block to the next is 1."""
-    return 0.6 / len(comparisons)
-
-
-def draw_probabilities(axes: Axes, found: pd.DataFrame, comparisons: Sequence[str]) -> None:
-    """Draw a bar for the mean of each block on each data set, and a point for each run.
-
-    Args:
-        axes: Where to.
-        found: A row for each run and block, with `comparison`, `block` and `percent`.
-        comparisons: The data sets of all panels, of which this one may lack some: each has one look in all of them.
-    """
-    blocks = list(dict.fromkeys(found["block"]))
-    rows = bar_places(blocks, comparisons)
-    for name, inside in found.groupby("comparison", sort=False):
-        comparison, look = str(name), dataset_look(comparisons.index(str(name)))
-        mean = inside.groupby("block", sort=False)["percent"].mean()
-        places = [rows[comparison, str(block)] for block in mean.index]
-        height = bar_height(comparisons)
-        axes.barh(places, mean, height=height, color=look.colour, alpha=0.45, label=comparison)
-        places = [rows[comparison, block] for block in inside["block"]]
-        axes.plot(inside["percent"], places, look.marker, color=look.colour, markersize=3)
-    axes.set_yticks(range(len(blocks)), blocks)
-    axes.set_ylim(len(blocks) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
-    axes.set_xlim(0, 103)
-
-
-def _draw_discovery(axes: Axes, found: pd.DataFrame) -> None:
-    draw_probabilities(axes, found, list(dict.fromkeys(found["comparison"])))
-    axes.set_xlabel("Learned probability π (%)")
-    axes.set_title(_title(found))
 
 
 def _title(found: pd.DataFrame) -> str:

@@ -37,8 +37,8 @@ PANEL_HEIGHT = 2.1
 _TOGETHER, _ABREAST = 4, 4
 """In a crowd: the most learners in colour in one panel, and the most panels side by side."""
 
-_SHARE, _LEAST_HEIGHT, _PAGE = 0.8, 1.0, 8.6
-"""Height of a crowd's rows: their share of the usual one, the least in inches, and that of all if they fit a page."""
+_FRACTION, _LEAST_HEIGHT, _PAGE = 0.8, 1.0, 8.6
+"""Height of a crowd's rows: fraction of the usual one, least in inches, and inches of all rows if they fit a page."""
 
 _BETWEEN, _ABOVE, _BELOW = 0.05, 0.1, 0.2
 """Inches in a crowd: between panels side by side, above the legend of a column, below all panels."""
@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 _BELOW_NAME = 1.8  # sizes of its font, from the name of the axis to the legend
 
 _LYING: Any = {"rotation": 0, "ha": "right", "va": "center", "fontsize": 6}
-"""Label of a lower panel of a crowd, which may be lower than its label is long."""
+"""Label of a lower panel of a crowd, whose height may be less than the length of the label."""
 
 _GREY = "Grey: the methods of the other panels."
 
@@ -60,8 +60,8 @@ class Panel:
     Attributes:
         index: Position of its title.
         labels: Learners that are drawn in colour; all others are behind them.
-        axes: Where to draw.
-        lower: Where to draw below that, where that was asked for; else the same.
+        axes: The panel itself.
+        lower: The panel below it, if there is one; else `axes`.
         first: Whether it is the first one of its row.
         last: Whether no other panel is below it.
     """
@@ -83,9 +83,9 @@ class Panels:
         body: All of it but the note.
         panels: The panels, row by row.
         width: Of the figure, in inches.
-        entries: What may stand in the legend below, in order.
+        entries: Entries of the legend below, in order.
         headings: In a crowd, room for a legend above each column of panels, and the learners in it; else none.
-        foot: In a crowd, room below all panels, for the name of their axis and what else is in the legend.
+        foot: In a crowd, room below all panels, for the name of their axis and the rest of the legend.
     """
 
     figure: Figure
@@ -106,13 +106,7 @@ class Panels:
         return [panel.axes for panel in self.panels]
 
     def label(self, below: str, left: str, lower_left: str = "") -> None:
-        """Name the axes: the horizontal one where no other panel is below, the vertical one at the left.
-
-        Args:
-            below: Name of the horizontal axis.
-            left: Name of the vertical axis.
-            lower_left: Name of the vertical axis of the lower panels.
-        """
+        """Name the axes: the horizontal one below the last panels, the vertical ones of panels at the left."""
         if self.foot:  # since the name is wider than a panel
             self.foot.text(0.5, 1, below, fontsize=LABEL_SIZE, ha="center", va="top")
         for panel in self:
@@ -137,7 +131,7 @@ class Panels:
 
 
 def side_by_side(count: int) -> int:
-    """Choose how many of so many panels stand side by side: three at most, and no row with a single one of four."""
+    """Choose how many of `count` panels stand side by side: three at most, and two of four."""
     return 2 if count == 4 else min(3, count)
 
 
@@ -159,10 +153,10 @@ def new_panels(
         titles: Of the panels; long ones are broken into lines.
         labels: Learners, which the legend names.
         notes: Sentences of the note.
-        others: What else will stand in the legend.
+        others: Other entries of the legend.
         height: Of a row of panels, inches.
         lower_height: Of a second panel below each, inches; 0 for none.
-        share_y: Whether all panels have one vertical axis; else each title has one of its own.
+        share_y: Whether all panels share one vertical axis; else each title has its own.
     """
     heights = [height, lower_height] if lower_height else [height]
     if len(labels) > CROWD:
@@ -188,14 +182,14 @@ def new_panels(
 def _add(
     body: FigureBase, grid: GridSpec, place: tuple[int, int], levels: int, like: Sequence[Panel], *, share_y: bool
 ) -> tuple[Axes, Axes]:
-    """Add a panel, and the one below it if there are two levels; numbers stand at the left where an axis is shared.
+    """Add a panel, and a lower one if there are two levels; the numbers of a shared axis stand at the left.
 
     Args:
         body: Where to.
         grid: Of the places.
         place: Row and column.
         levels: 1 or 2.
-        like: The panel whose vertical axes it shares, if any.
+        like: The panel whose lower vertical axis it shares, if any.
         share_y: Whether it shares the upper one, too.
     """
     row, column = place
@@ -218,14 +212,14 @@ def _crowd(
     *,
     share_y: bool,
 ) -> Panels:
-    """Make a figure with a row of panels for each title, a few learners in each column; with very many several such."""
+    """Make blocks of panels with a row for each title and a few learners in each column."""
     blocks = _spread(_spread(labels, _TOGETHER), _ABREAST)
     columns, rows = len(blocks[0]), len(blocks) * len(titles)
     names = [wrap_text(title, TWO_COLUMNS - BESIDE_PANEL, TITLE_SIZE) for title in titles]
     tops = [_ABOVE + max(legend_height(group, _heading_width(columns)) for group in block) for block in blocks]
     bottom = _BELOW + legend_height(others, TWO_COLUMNS)
     rest = sum(tops) + bottom + LINE * len(blocks) * sum(name.count("\n") for name in names)
-    row_height = max(_LEAST_HEIGHT, min(_SHARE * sum(heights), (_PAGE - rest) / rows))
+    row_height = max(_LEAST_HEIGHT, min(_FRACTION * sum(heights), (_PAGE - rest) / rows))
     figure, body = with_note(TWO_COLUMNS, row_height * rows + rest, *notes)
     ratios = [row_height * height / sum(heights) for height in heights]
     all_heights = [height for top in tops for height in (top, *ratios * len(titles))] + [bottom]
@@ -251,7 +245,7 @@ def _heading_width(columns: int) -> float:
 
 
 def _spread(things: Sequence[_T], most: int) -> list[list[_T]]:
-    """Spread things evenly over as few lists as hold at most so many each; the first ones are the longest."""
+    """Spread things evenly over as few lists as hold at most `most` each; the first ones are the longest."""
     count = -(-len(things) // most)
     ends = [-(-len(things) * index // count) for index in range(count + 1)]
     return [list(things[start:end]) for start, end in pairwise(ends)]

@@ -28,15 +28,15 @@ _WIDE = 4  # times the smallest cost, from which on the axis is logarithmic
 def pareto_front(costs: Sequence[float], gains: Sequence[float]) -> list[int]:
     """Select the points that no other dominates.
 
-    One point dominates another if it costs no more and gains no less, and differs in one of the two. Of points that
-    are equal in both, all are kept.
+    One point dominates another if it costs no more and gains no less, and differs in one of the two. Of equal points,
+    all are kept.
 
     Args:
-        costs: The less the better; (N,).
-        gains: The more the better; (N,).
+        costs: Less is better; (N,).
+        gains: More is better; (N,).
 
     Returns:
-        Positions of the points on the front, from the cheapest to the dearest; of equal points in their order.
+        Positions of the points on the front, from the cheapest to the most expensive; equal points in their order.
 
     Raises:
         ValueError: If a number is NaN, which compares with nothing, or the lengths differ.
@@ -56,7 +56,7 @@ def clocked_runs(runs: Runs) -> pd.DataFrame:
 
     Returns:
         The rows of `Runs.runs` that are done, with `seconds` of search and training and `accuracy` in [0, 1]. Runs that
-        went on on another device, whose seconds say nothing about those before, are left out.
+        were continued on another device are left out, since their seconds cannot be added up.
     """
     finished = runs.finished()
     scores = runs.scores[(runs.scores["metric"] == "accuracy") & (runs.scores["draws"] == 0)]
@@ -70,14 +70,14 @@ def pareto_figure(runs: Runs) -> Figure:
     """Draw accuracy (%) against the time of search and training, a panel for each data set and device.
 
     A large marker for the mean of each method over seeds, a small one for each seed, and the front of the means.
-    Methods with fewer seeds than asked for are faded and never on the front.
+    Methods with fewer seeds than requested are faded and never on the front.
 
     Raises:
-        UserError: If no run is finished or all went on on another device.
+        UserError: If no run is finished or all were continued on another device.
     """
     clocked = clocked_runs(runs)
     if clocked.empty:
-        raise UserError("All finished runs went on on another device: there is no time to draw their accuracy against.")
+        raise UserError("All finished runs were continued on another device: no times can be compared.")
     clocked, below = _in_units(clocked)
     pairs = list(clocked[["comparison", "device"]].drop_duplicates().itertuples(index=False, name=None))
     several = clocked["device"].nunique() > 1
@@ -134,13 +134,13 @@ def _draw(axes: Axes, clocked: pd.DataFrame, looks: Mapping[str, Look]) -> None:
 
 
 def _complete(clocked: pd.DataFrame) -> dict[str, bool]:
-    """Whether each method of a panel has all the seeds that it was asked for."""
+    """Whether each method of a panel has all requested seeds."""
     counts = clocked.groupby("label").agg(seeds=("seed", "nunique"), asked=("asked", "max"))
     return {str(label): bool(row["seeds"] >= row["asked"]) for label, row in counts.iterrows()}
 
 
 def _set_costs(axes: Axes, costs: "pd.Series[float]") -> None:
-    """Choose a logarithmic axis where costs differ much, and numbers that are read as they are."""
+    """Choose a logarithmic axis where costs differ much, with plain numbers."""
     if costs.min() > 0 and costs.max() > _WIDE * costs.min():
         axes.set_xscale("log")
         axes.set_xlim(costs.min() / 1.25, costs.max() * 1.25)
@@ -166,7 +166,7 @@ def _notes(runs: Runs, clocked: pd.DataFrame, moved: int) -> Iterator[str]:
     ]
     if incomplete:
         names = few_names(list(dict.fromkeys(incomplete)))
-        yield f"Faded, with fewer seeds than asked for, and not on the front: {names}."
+        yield f"Faded, with fewer seeds than requested, and not on the front: {names}."
     if moved:
         yield f"Left out: {counted(moved, 'run')} of which a part was computed on another device."
     yield from caveats(runs)

@@ -31,26 +31,24 @@ def has_ranks(runs: Runs) -> bool:
 def average_ranks(runs: Runs) -> Ranks:
     """Rank methods by their mean accuracy without test-time draws on each data set, and average the ranks.
 
-    A method that lacks a seed on a data set lacks the data set. Not counted are comparisons over a single epoch and
-    those in which no method has all seeds yet.
+    A method that lacks a seed on a data set lacks the data set. Comparisons over a single epoch, and those in which no
+    method has all seeds yet, are not counted.
     """
     values = [means for means in _means_by_comparison(runs).values() if means["value"].notna().any()]
     return rank_methods(pd.concat(values) if values else pd.DataFrame(columns=["dataset", "label", "value"]))
 
 
 def _means_by_comparison(runs: Runs) -> dict[str, pd.DataFrame]:
-    groups = [
-        (str(name), group) for name, group in runs.runs.groupby("comparison", sort=False) if not is_single_epoch(group)
-    ]
-    return {name: _means(runs, name, group) for name, group in groups}
-
-
-def _means(runs: Runs, comparison: str, group: pd.DataFrame) -> pd.DataFrame:
-    """Mean accuracy of each method, NaN for those that lack a seed."""
-    seeds = scores_of(runs, group, "accuracy", 0).groupby("label")["value"]
-    complete = seeds.mean()[seeds.count() >= asked_seeds(group)]
-    labels = list(dict.fromkeys(group["label"]))
-    return pd.DataFrame({"dataset": comparison, "label": labels, "value": complete.reindex(labels).to_numpy()})
+    """Mean accuracy of each method by comparison, NaN for methods that lack a seed."""
+    found = {}
+    for name, group in runs.runs.groupby("comparison", sort=False):
+        if not is_single_epoch(group):
+            seeds = scores_of(runs, group, "accuracy", 0).groupby("label")["value"]
+            complete = seeds.mean()[seeds.count() >= asked_seeds(group)]
+            labels = list(dict.fromkeys(group["label"]))
+            means = {"dataset": str(name), "label": labels, "value": complete.reindex(labels).to_numpy()}
+            found[str(name)] = pd.DataFrame(means)
+    return found
 
 
 def ranks_figure(runs: Runs) -> Figure:
@@ -84,7 +82,7 @@ def ranks_figure(runs: Runs) -> Figure:
 
 
 def _rows(texts: Sequence[str]) -> list[float]:
-    """Depth of each row's middle below the top of the panel, in inches; a label of several lines has more room."""
+    """Depth of the middle of each row below the top of the panel, in inches; long labels have more room."""
     heights = [LINE * (text.count("\n") + 1) + _ROW for text in texts]
     return [float(_HEAD + below - height / 2) for below, height in zip(accumulate(heights), heights, strict=True)]
 
@@ -125,13 +123,14 @@ def _draw_cliques(axes: Axes, ranks: Ranks, rows: Sequence[float]) -> None:
 
 
 def _notes(runs: Runs, ranks: Ranks) -> Iterator[str]:
-    """Say what is ranked, what the bars mean, and what speaks against trusting them."""
+    """Tell what is ranked, what the bars mean, and what speaks against trusting them."""
     yield (
         f"Average rank over {ranks.datasets} data sets, 1 is best, of the mean accuracy without test-time draws. CD: "
         f"critical difference (Nemenyi, level {ranks.level:g}); bars at the right join methods that are not told apart."
     )
     yield f"Friedman test that all are alike: p = {ranks.p_value:.2g}{_power(ranks)}."
-    shared = _shared_datasets(runs)
+    counts = runs.runs[runs.runs["epochs"] > 1].groupby("dataset", sort=False)["comparison"].nunique()
+    shared = [str(name) for name in counts[counts > 1].index]
     if shared:
         yield f"Several comparisons use {few_names(shared)}; the tests take them for independent data sets."
     if ranks.left_out:
@@ -146,10 +145,3 @@ def _power(ranks: Ranks) -> str:
     if ranks.p_value is not None and ranks.p_value > ranks.level:
         return ", so that no method is told apart from another"
     return f"; rough with {ranks.datasets} data sets" if ranks.datasets <= FEW_DATASETS else ""
-
-
-def _shared_datasets(runs: Runs) -> Sequence[str]:
-    """Data sets that several of the ranked comparisons use."""
-    ranked = runs.runs[runs.runs["epochs"] > 1]
-    counts = ranked.groupby("dataset", sort=False)["comparison"].nunique()
-    return [str(name) for name in counts[counts > 1].index]

@@ -17,21 +17,19 @@ from augbench.results.model.frame import Runs
 FEW = 10
 """Bins with fewer images, all seeds together, are left out of the lines: their accuracy is chance."""
 
-
-CALIBRATED = "calibrated"
-"""Name of the diagonal."""
+CALIBRATED = "calibrated"  # name of the diagonal
 
 
 def most_draws(runs: Runs) -> int:
-    """Largest number of test-time draws for which predictions are binned; 0 where there are none with draws."""
+    """Largest number of test-time draws with binned predictions; 0 for none."""
     return int(runs.reliability["draws"].max()) if len(runs.reliability) else 0
 
 
 def reliability_figure(runs: Runs, draws: int = 0) -> Figure:
-    """Draw accuracy against confidence, and the share of images in each bin below it.
+    """Draw accuracy against confidence, and the fraction of images in each bin below it.
 
-    A panel for each data set, a line for each method, the images of all seeds (and of all repeats of the draws)
-    together. A calibrated network lies on the diagonal, an overconfident one below it.
+    A panel for each data set, a line for each method; the images of all seeds (and of all repeats of the draws) are
+    pooled. A calibrated network lies on the diagonal, an overconfident one below it.
 
     Args:
         runs: What to draw.

@@ -1,13 +1,11 @@
 """What searches before training found: how often each block or operation is drawn."""
 
-from collections.abc import Mapping, Sequence
-
 import pandas as pd
 from matplotlib.figure import Figure
 
 from augbench.bench.common.errors import UserError
+from augbench.results.figures.bars import BLOCK_NAMES, draw_probabilities, final_probabilities, row_height
 from augbench.results.figures.notes import caveats, means_text
-from augbench.results.figures.overview import draw_probabilities, row_height
 from augbench.results.figures.panels import side_by_side
 from augbench.results.figures.style import (
     TITLE_SIZE,
@@ -18,11 +16,10 @@ from augbench.results.figures.style import (
     legend_height,
     with_note,
 )
-from augbench.results.figures.text import LINE, wrap_text
+from augbench.results.figures.text import wrap_text
 from augbench.results.model.frame import Runs
 
 _MARGINS = 0.5  # inches above and below each row of panels
-_BLOCK_NAMES = 0.9  # inches left of a panel
 
 
 def searched_numbers(runs: Runs) -> pd.DataFrame:
@@ -30,13 +27,12 @@ def searched_numbers(runs: Runs) -> pd.DataFrame:
 
     Returns:
         A row for each finished run with a search and each block or operation: the columns of `Runs.learned` with
-        `block` and `percent`, the share of draws that contain it.
+        `block` and `percent`, the percentage of draws that contain it.
     """
     finished = runs.finished()
-    searched = finished[finished["image_passes_search"] > 0]
-    found = runs.learned[runs.learned["folder"].isin(searched["folder"])]
-    found = found[found["quantity"].str.startswith("probability/")]
-    return found.assign(block=found["quantity"].str.removeprefix("probability/"), percent=100 * found["value"])
+    searched = finished.loc[finished["image_passes_search"] > 0, "folder"]
+    found = final_probabilities(runs)
+    return found[found["folder"].isin(searched)]
 
 
 def searched_figure(runs: Runs) -> Figure:
@@ -48,29 +44,24 @@ def searched_figure(runs: Runs) -> Figure:
     found = searched_numbers(runs)
     if found.empty:
         raise UserError("No finished run has searched for a policy: there is nothing to draw.")
-    labels = list(dict.fromkeys(found["label"]))
     comparisons = list(dict.fromkeys(found["comparison"]))
-    columns = side_by_side(len(labels))
-    rows = [labels[start : start + columns] for start in range(0, len(labels), columns)]
+    inside = {str(label): of_label for label, of_label in found.groupby("label", sort=False)}
+    columns = side_by_side(len(inside))
+    rows = [list(inside)[start : start + columns] for start in range(0, len(inside), columns)]
     with figure_style():
-        titles = {label: wrap_text(label, TWO_COLUMNS / columns - _BLOCK_NAMES, TITLE_SIZE) for label in labels}
-        heights = [_row_height(found, row, titles) for row in rows]
+        titles = {label: wrap_text(label, TWO_COLUMNS / columns - BLOCK_NAMES, TITLE_SIZE) for label in inside}
+        heights = [
+            _MARGINS + row_height([inside[label] for label in row], [titles[label] for label in row], comparisons)
+            for row in rows
+        ]
         bars = f"Bars: {means_text(found)}; points: single seeds."
         height = sum(heights) + 0.3 + legend_height(comparisons, TWO_COLUMNS)
         figure, body = with_note(TWO_COLUMNS, height, bars, *caveats(runs))
         grid = body.add_gridspec(len(rows), columns, height_ratios=heights)
-        panels = [body.add_subplot(grid[line, column]) for line, row in enumerate(rows) for column, _ in enumerate(row)]
-        for axes, label in zip(panels, labels, strict=True):
-            draw_probabilities(axes, found[found["label"] == label], comparisons)
+        for index, (label, of_label) in enumerate(inside.items()):
+            axes = body.add_subplot(grid[divmod(index, columns)])
+            draw_probabilities(axes, of_label, comparisons)
             axes.set_title(titles[label])
             axes.set_xlabel("Share of draws (%)")
-        legend_below(body, drawn_in(panels), TWO_COLUMNS)
+        legend_below(body, drawn_in(figure.axes), TWO_COLUMNS)
     return figure
-
-
-def _row_height(found: pd.DataFrame, labels: Sequence[str], titles: Mapping[str, str]) -> float:
-    """Height in inches of a row of panels: that of the one with the most bars."""
-    inside = found[found["label"].isin(labels)]
-    comparisons = list(found["comparison"].unique())
-    bars = int(inside.groupby("label")["block"].nunique().max()) * len(comparisons)
-    return _MARGINS + LINE * max(titles[label].count("\n") for label in labels) + row_height(comparisons) * bars

@@ -1,4 +1,4 @@
-"""What all figures have in common: sizes, fonts, notes, and one look for each learner, data set and block."""
+"""Common to all figures: sizes, fonts, notes, and one look for each learner, data set and block."""
 
 import textwrap
 import warnings
@@ -135,20 +135,16 @@ class Look:
 
 @contextmanager
 def figure_style(lines: int = 1) -> Iterator[None]:
-    """Use matplotlib's defaults with the common settings within the block, and leave the user's as they were.
-
-    Args:
-        lines: How many lines there are in a panel: many are thin.
-    """
+    """Use matplotlib's defaults with the common settings within the block; with many `lines` in a panel, thin ones."""
     settings = _SETTINGS | (_CROWDED_SETTINGS if lines > CROWD else {})
     with style.context(["default", settings]), warnings.catch_warnings():
-        # A letter that the font does not have is drawn as a box, which says enough.
+        # A letter that the font lacks is drawn as a box, which is enough.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         yield
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure, in inches, that is drawn without a screen and known to no global state."""
+    """Make an empty figure, in inches, that needs no screen and is unknown to pyplot."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -157,7 +153,7 @@ def new_figure(width: float, height: float) -> Figure:
 def with_note(
     width: float, height: float, *sentences: str, below_left: float | None = None
 ) -> tuple[Figure, FigureBase]:
-    """Make an empty figure with small grey text below it, where nothing else can come to lie.
+    """Make an empty figure with small grey text below it.
 
     Args:
         width: In inches.
@@ -166,14 +162,11 @@ def with_note(
         below_left: Width of the left part of the figure that the text is about, in inches; all of it by default.
 
     Returns:
-        The figure, and the part of it to draw in: all of it if there is no text.
+        The figure, and the part of it to draw in.
     """
     wide = width if below_left is None else below_left
     letters = int(wide / 0.049)  # at this size of the font
     lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
-    if not lines:
-        figure = new_figure(width, height)
-        return figure, figure
     room = 0.06 + 0.11 * len(lines)
     figure = new_figure(width, height + room)
     body, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=(height, room))[:, 0]
@@ -183,7 +176,7 @@ def with_note(
 
 
 def method_looks(runs: pd.DataFrame) -> dict[str, Look]:
-    """Choose the look of each label: the colour says which learner, the dashes which settings of it.
+    """Choose the look of each label: the colour shows the learner, the dashes its settings.
 
     Only the first settings of a learner have filled markers. The known learners have colours of their own; others take
     the remaining ones in the order of their names.
@@ -217,16 +210,7 @@ def in_front(looks: Mapping[str, Look], labels: Collection[str]) -> dict[str, Lo
 
 
 def draw_mean(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, look: Look, *, marked: bool) -> None:
-    """Draw the line of a label.
-
-    Args:
-        axes: Where to.
-        x: Horizontal places; (N,).
-        y: Vertical places; (N,).
-        label: Its name in the legend.
-        look: Its look.
-        marked: Whether each point has a marker; behind others only a single point has one.
-    """
+    """Draw the line of a label; if `marked`, with a marker at each point (behind others only at a single one)."""
     (line,) = axes.plot(x, y, color=look.colour, linestyle=look.dashes)
     if look.behind:
         line.set(linewidth=0.6, zorder=1.5, marker=look.marker if len(x) == 1 else "")
@@ -237,35 +221,32 @@ def draw_mean(axes: Axes, x: Sequence[float], y: Sequence[float], label: str, lo
 
 
 def dataset_look(position: int) -> Look:
-    """Choose the look of a data set by its position among those of a figure; ten of them have colours of their own."""
+    """Choose the look of a data set by its position in a figure; ten have colours of their own."""
     turn, place = divmod(position, len(_DATASET_COLOURS))
     return Look(_palette()[_DATASET_COLOURS[place]], "solid", _MARKERS[(place + turn) % len(_MARKERS)])
 
 
-def block_look(name: str) -> Look:
-    """Choose the look of a block; related ones, which never stand in one panel, share theirs."""
-    colour, dashes = _BLOCK_LOOKS.get(name, (_GREY, 2))
-    in_rgb = colour if isinstance(colour, tuple) else _palette()[colour]
-    return Look(in_rgb, _DASHES[dashes], "o", filled=dashes == 0)
-
-
 def block_looks(names: Iterable[str]) -> dict[str, Look]:
-    """Choose the looks of what stands in one panel: known blocks have theirs, others take colours in turn."""
+    """Choose the looks of the blocks of one panel: known ones have theirs, others take colours in turn.
+
+    Related blocks, which never stand in one panel, share a look.
+    """
     looks: dict[str, Look] = {}
     others = 0
     for name in dict.fromkeys(names):
         if name in _BLOCK_LOOKS:
-            looks[name] = block_look(name)
-            continue
-        turn, place = divmod(others, len(_OTHER_BLOCK_COLOURS))
-        dashes = _DASHES[turn % len(_DASHES)]
-        looks[name] = Look(_palette()[_OTHER_BLOCK_COLOURS[place]], dashes, "o", filled=turn == 0)
-        others += 1
+            colour, dashes = _BLOCK_LOOKS[name]
+        else:
+            dashes, place = divmod(others, len(_OTHER_BLOCK_COLOURS))
+            colour = _OTHER_BLOCK_COLOURS[place]
+            others += 1
+        in_rgb = colour if isinstance(colour, tuple) else _palette()[colour]
+        looks[name] = Look(in_rgb, _DASHES[dashes % len(_DASHES)], "o", filled=dashes == 0)
     return looks
 
 
 def _palette() -> Sequence[Colour]:
-    """Ten colours that also the colour-blind can tell apart; learners, data sets and blocks choose from them."""
+    """Ten colours that the colour-blind can tell apart, too; learners, data sets and blocks choose from them."""
     colours = [(red, green, blue) for red, green, blue in sns.color_palette("colorblind", 10)]
     return [_REPLACED_COLOURS.get(position, colour) for position, colour in enumerate(colours)]
 
@@ -281,16 +262,13 @@ _HANDLE, _DASHED_HANDLE = 1.6, 3.4
 
 
 def legend_below(figure: FigureBase, found: Mapping[str, Artist], width: float, order: Sequence[str] = ()) -> None:
-    """Put one legend below a figure, if there is anything for it.
-
-    Where lines are dashed to be told apart, the legend shows enough of each for that. Entries that are wider than the
-    figure are broken into lines.
+    """Put one legend below a figure, if there is anything for it; entries wider than the figure are broken into lines.
 
     Args:
         figure: Where to put it.
         found: What is drawn, by label, from `drawn_in`.
         width: Room for it, in inches.
-        order: Entries that come first, in this order, where they occur; the others follow as they are found.
+        order: Entries that come first, in this order; the others follow as they are found.
     """
     entries = {label: found[label] for label in (*(label for label in order if label in found), *found)}
     if entries:
@@ -298,15 +276,7 @@ def legend_below(figure: FigureBase, found: Mapping[str, Artist], width: float, 
 
 
 def legend_in(axes: Axes, entries: Mapping[str, Artist], width: float, place: LegendPlace, pad: float) -> None:
-    """Put a legend into a panel that has no data.
-
-    Args:
-        axes: The panel.
-        entries: What is drawn elsewhere, by label.
-        width: Room for it, in inches.
-        place: Where in the panel, as matplotlib's `loc`.
-        pad: From the edge of the panel, in sizes of the font.
-    """
+    """Put a legend, `width` inches wide, into a panel without data, `pad` sizes of the font from its edge."""
     axes.set_axis_off()
     if entries:
         axes.legend(**_legend_options(entries, width), loc=place, borderaxespad=pad)
@@ -322,7 +292,7 @@ def drawn_in(panels: Iterable[Axes]) -> dict[str, Artist]:
 
 
 def _legend_options(entries: Mapping[str, Artist], width: float) -> dict[str, Any]:
-    # A style that has a name, such as the dotted diagonal, is never one of several alike.
+    # Dashed lines are told apart by their dashes: the legend shows enough of them. Named styles are never alike.
     dashed = any(isinstance(entry, Line2D) and entry.get_linestyle() == "--" for entry in entries.values())
     handlelength = _DASHED_HANDLE if dashed else _HANDLE
     texts, ncols = _fit_legend(list(entries), width, handlelength)
@@ -331,12 +301,7 @@ def _legend_options(entries: Mapping[str, Artist], width: float) -> dict[str, An
 
 
 def legend_height(labels: Iterable[str], width: float) -> float:
-    """Height of the legend that `legend_below` puts under lines with these labels, inches; at most so much.
-
-    Args:
-        labels: Entries of the legend.
-        width: Room for it, in inches.
-    """
+    """Greatest height of the legend that `legend_below` makes of these labels in `width` inches, in inches."""
     texts, ncols = _fit_legend(list(labels), width, _DASHED_HANDLE)
     return LINE * max((sum(text.count("\n") + 1 for text in column) for column in _in_columns(texts, ncols)), default=0)
 

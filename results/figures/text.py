@@ -16,16 +16,7 @@ _SLACK = 1.03  # a screen's letters are hinted and a little wider than those of 
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Measure one line of text.
-
-    Args:
-        text: The line.
-        size: Of the font, in points.
-        bold: Whether it is printed in bold.
-
-    Returns:
-        Its width in inches, or a little more.
-    """
+    """Measure one line of text in a font of `size` points; returns its width in inches, or a little more."""
     font = FontProperties(family=FONT, size=size, weight="bold" if bold else "normal")
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return _SLACK * float(width) / 72
@@ -34,14 +25,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> str:
     """Break text into lines that are no wider than `width` inches, within words only where a word is too wide.
 
-    Args:
-        text: What to break; it is returned as it is where it fits.
-        width: In inches.
-        size: Of the font, in points.
-        bold: Whether it is printed in bold.
-
-    Returns:
-        The lines, joined by line ends. No line is shorter than a letter, however narrow the room.
+    A text that fits is returned unchanged. Each line has at least one letter, however narrow the room.
     """
 
     def fits(line: str) -> bool:

@@ -1,6 +1,5 @@
-"""What the charts of the page are drawn from: looks, the Pareto explorer and reliability diagrams."""
+"""Data of the charts of the page: looks, the Pareto explorer and reliability diagrams."""
 
-from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -20,19 +19,20 @@ METRICS = tuple(
     {"name": name, "label": label, "higher": name not in LOWER_IS_BETTER, "share": name == "accuracy"}
     for name, label in MEASURES.items()
 )
+COSTS = ("work", "whole", "passes")
 
 Json = dict[str, Any]
 
 
 def looks_data(runs: Runs) -> Json:
-    """Look of each label, the same as in every figure."""
+    """Look of each label, as in the figures."""
     return {label: look_data(look) for label, look in method_looks(runs.runs).items()}
 
 
 def pareto_data(runs: Runs) -> Json | None:
     """Scores and costs of finished runs and of their means over seeds; None if no run is finished.
 
-    A score is a pair of mean and standard deviation. Times are left out of what was computed on several devices.
+    A score is a pair of mean and standard deviation. Runs of several devices have no times.
     """
     table = runs.table()
     measured = table[table["draws"].notna()]
@@ -73,26 +73,25 @@ def _run_points(measured: pd.DataFrame) -> list[Json]:
     """One point for each run, with its scores by number of draws."""
     points: dict[str, Json] = {}
     for row in measured.to_dict("records"):
-        scores = {str(metric["name"]): [significant(row[str(metric["name"])]), None] for metric in METRICS}
-        point = points.setdefault(row["folder"], {**_run_of(row), "scores": {}})
-        point["scores"][str(int(row["draws"]))] = scores
+        point = points.setdefault(
+            row["folder"],
+            {
+                **{name: str(row[name]) for name in ("comparison", "label", "folder")},
+                "seed": row["seed"],
+                "device": only_device([row["device"]]),
+                "costs": {name: significant(row[name]) for name in COSTS},
+                "scores": {},
+            },
+        )
+        point["scores"][str(int(row["draws"]))] = {name: [significant(row[name]), None] for name in MEASURES}
     return list(points.values())
-
-
-def _run_of(row: Mapping[Hashable, Any]) -> Json:
-    return {
-        **{name: str(row[name]) for name in ("comparison", "label", "folder")},
-        "seed": row["seed"],
-        "device": only_device([row["device"]]),
-        "costs": {name: significant(row[name]) for name in ("work", "whole", "passes")},
-    }
 
 
 def _group_point(inside: pd.DataFrame, unit: TimeUnit) -> Json:
     first = inside.iloc[0]
     once = _with_costs(inside.drop_duplicates("folder"), unit)
     device = only_device(once["device"])
-    costs = {name: significant(summarise(once[name].astype(float)).mean) for name in ("work", "whole", "passes")}
+    costs = {name: _mean_and_deviation(once[name])[0] for name in COSTS}
     if device == SEVERAL_DEVICES:
         costs |= {"work": None, "whole": None}
     return {
@@ -102,9 +101,9 @@ def _group_point(inside: pd.DataFrame, unit: TimeUnit) -> Json:
         "device": device,
         "costs": costs,
         "scores": {
-            str(draws): {str(metric["name"]): _mean_and_deviation(part[metric["name"]]) for metric in METRICS}
+            str(draws): {name: _mean_and_deviation(part[name]) for name in MEASURES}
             for draws, part in inside.groupby("draws")
-            if len(part) == len(once)  # a mean of some seeds beside the cost of all would be of nothing
+            if len(part) == len(once)  # scores and costs are means over the same seeds
         },
     }
 

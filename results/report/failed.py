@@ -1,5 +1,6 @@
-"""Runs without a result: why, what helps, and the command that places them again."""
+"""Runs without a result: why, what helps, and the command that retries them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +16,12 @@ from augbench.results.model.frame import Runs
 from augbench.results.report.grid import Grid, plain_grid
 
 MOST_REASONS = 5
-OUT = "OUT"
-"""In commands, in place of the output folder where runs come from a file."""
+OUT = "OUT"  # in commands, for the unknown output folder of runs that come from a file
+_MEANING: Mapping[str, str] = {
+    RunState.PLANNED: "They have not been started.",
+    RunState.RUNNING: "They were running when this page was made.",
+    RunState.SUBMITTED: "They were in a queue when this page was made.",
+}
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,8 @@ class FailedGroup:
         title: The cause and how many runs.
         meaning: What it means.
         what_helps: What to do about it.
-        reasons: What was said, the most frequent first, with how often.
-        command: Places them again; empty where nothing can be placed now.
+        reasons: Recorded reasons, the most frequent first, with their numbers.
+        command: Retries them; empty if nothing can be retried now.
         folder_is_known: Whether the command names their output folder.
         grid: The runs.
     """
@@ -43,9 +48,8 @@ class FailedGroup:
 
 
 def failed_groups(runs: Runs) -> list[FailedGroup]:
-    """Put runs that have ended without a result together by cause and source, others by their state."""
-    frame = runs.runs
-    without = frame[frame["state"] != RunState.DONE.value]
+    """Group runs that have ended without a result by cause and source, others by their state."""
+    without = runs.runs[runs.runs["state"] != RunState.DONE.value]
     causes = without["cause"].where(without["cause"] != "", without["state"])
     groups = without.groupby([causes, without["source"]], sort=False)
     commands = runs.environments.drop_duplicates("folder", keep="last").set_index("folder")["command"]
@@ -61,7 +65,7 @@ def _group(number: int, cause: str, source: str, inside: pd.DataFrame, commands:
     rows = inside[columns].itertuples(index=False, name=None)
     return FailedGroup(
         title=f"{cause}: {counted(len(inside), 'run')}",
-        meaning=MEANING[known] if known else _meaning(cause),
+        meaning=MEANING[known] if known else _MEANING.get(cause, "Their state was unknown when this page was made."),
         what_helps=WHAT_HELPS[known] if known else "",
         reasons=tuple(counted_alike(reason for reason in inside["reason"] if reason)[:MOST_REASONS]),
         command=_command(cause, source, str(commands.get(inside["folder"].iloc[0]) or "")),
@@ -70,16 +74,8 @@ def _group(number: int, cause: str, source: str, inside: pd.DataFrame, commands:
     )
 
 
-def _meaning(state: str) -> str:
-    return {
-        RunState.PLANNED.value: "Nothing of them was executed.",
-        RunState.RUNNING.value: "They were being executed when this page was made.",
-        RunState.SUBMITTED.value: "They waited in a queue when this page was made.",
-    }.get(state, "How they stand was not known when this page was made.")
-
-
 def _command(cause: str, source: str, placed_by: str) -> str:
-    """Write the command that places runs again, in the way in which the first of them was placed."""
+    """Write the command that retries runs, launched as the first of them was."""
     if cause in (RunState.RUNNING, RunState.SUBMITTED, RunState.UNKNOWN, Cause.STOPPED_EARLY):
         return ""
     chosen = state_in_words(RunState.PLANNED) if cause == RunState.PLANNED else cause

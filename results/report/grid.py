@@ -9,12 +9,8 @@ import pandas as pd
 
 from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, Cell, Table
 
-SIGNIFICANT = 6
-"""Digits of the numbers that the page computes with; people are shown fewer."""
-
-
-LONG = 60
-"""Letters from which on a text is broken into lines."""
+SIGNIFICANT = 6  # digits of the numbers that the page computes with; people are shown fewer
+LONG = 60  # letters from which on a text is broken into lines
 
 
 @dataclass(frozen=True)
@@ -22,7 +18,7 @@ class GridColumn:
     """A column.
 
     Attributes:
-        heading: What stands above it.
+        heading: Its heading.
         numbers: Whether it is sorted by number and aligned to the right.
         filter: Name of the filter that chooses among its texts: `method`, `dataset`, `draws` or `state`; else empty.
     """
@@ -32,15 +28,16 @@ class GridColumn:
     filter: str = ""
 
 
+NAMES = (
+    GridColumn("Method", numbers=False, filter="method"),
+    GridColumn("Data set", numbers=False, filter="dataset"),
+)
+"""The first columns of tables of results."""
+
+
 @dataclass(frozen=True)
 class GridCell:
-    """An entry.
-
-    Attributes:
-        text: What is shown.
-        value: What it is sorted by, where the text is not enough.
-        strong: Whether it is bold.
-    """
+    """An entry: its text, the number that it is sorted by (None for its text), and whether it is bold."""
 
     text: str
     value: float | None = None
@@ -54,7 +51,7 @@ class Grid:
     Attributes:
         name: Id of the table in the page.
         caption: What it shows.
-        rows_are: What rows are called where they are counted, such as "runs".
+        rows_are: Name of its rows where they are counted, such as "runs".
         columns: Its columns.
         rows: A cell for each column.
         notes: Sentences below it.
@@ -69,28 +66,22 @@ class Grid:
 
     @property
     def long(self) -> list[bool]:
-        """For each column whether it holds texts that are to be broken into lines."""
+        """Tell for each column whether its texts are broken into lines."""
         return [
             not column.numbers and any(len(row[index].text) > LONG for row in self.rows)
             for index, column in enumerate(self.columns)
         ]
 
 
-def significant(value: Any) -> float | None:
-    """Round a number to `SIGNIFICANT` digits; None for what is missing or not finite, for which JSON has no word."""
+def significant(value: Any, digits: int = SIGNIFICANT) -> float | None:
+    """Round a number to significant digits; None for a missing or infinite one, which JSON cannot hold."""
     if value is None or pd.isna(value) or not math.isfinite(value):
         return None
-    return float(f"{value:.{SIGNIFICANT}g}")
+    return float(f"{value:.{digits}g}")
 
 
 def number_cell(value: Any, factor: float, digits: int) -> GridCell:
-    """Show one number.
-
-    Args:
-        value: The number; None or NaN for an empty cell.
-        factor: What to multiply by in the text, 100 for percentages.
-        digits: Decimals in the text.
-    """
+    """Show one number with so many decimals, multiplied by `factor` in the text; None or NaN is an empty cell."""
     known = significant(value)
     return GridCell(NOTHING) if known is None else GridCell(f"{factor * known:,.{digits}f}", known)
 
@@ -101,7 +92,7 @@ def text_cells(*texts: Any) -> list[GridCell]:
 
 
 def only_device(devices: Iterable[object]) -> str:
-    """Name the device of some runs; none where nothing is known, and no single one where there are several."""
+    """Name the device of some runs; empty if unknown, `SEVERAL_DEVICES` if there are several."""
     known = sorted({str(device) for device in devices if isinstance(device, str) and device})
     if not known:
         return ""
@@ -109,16 +100,11 @@ def only_device(devices: Iterable[object]) -> str:
 
 
 def grid_of(table: Table, said: Container[str] = ()) -> Grid:
-    """Turn a table of results, as the files of `augbench tables` have it, into one of the page.
-
-    Args:
-        table: The table.
-        said: Sentences that stand in the page already.
-    """
+    """Turn a table of `augbench tables` into one of the page, without the sentences that the page has already."""
     seeds = [GridColumn("n")] if table.has_seeds else []
     columns = (
-        GridColumn(table.label_heading, numbers=False, filter="method" if table.label_heading == "Method" else ""),
-        GridColumn("Data set", numbers=False, filter="dataset"),
+        NAMES[0] if table.label_heading == "Method" else GridColumn(table.label_heading, numbers=False),
+        NAMES[1],
         *seeds,
         *(GridColumn(column.heading) for column in table.columns),
     )

@@ -10,12 +10,10 @@ from augbench.results.figures.learned import NOT_LEARNED, OTHER, PROBABILITY, RA
 from augbench.results.figures.style import block_looks
 from augbench.results.model.frame import Runs
 from augbench.results.report.chart_data import Json
-from augbench.results.report.grid import Grid, GridColumn, number_cell, significant, text_cells
+from augbench.results.report.grid import NAMES, Grid, GridColumn, number_cell, significant, text_cells
 from augbench.results.report.looks import look_data
 
-MOST_EPOCHS = 80
-"""Epochs that a line has points for; more could not be told apart at the width of a panel."""
-
+MOST_EPOCHS = 80  # points of a line; more could not be told apart at the width of a panel
 TRAINING = "training"
 KINDS = (
     {"name": PROBABILITY, "label": "Probability π (%)", "in_percent": True},
@@ -28,8 +26,8 @@ KINDS = (
 def learned_data(runs: Runs) -> Json | None:
     """Lines over the epochs: mean, lowest and highest of the finished seeds; None if no run is finished.
 
-    Probabilities and ranges are in percent, as in the figure `learned`. What a search found before training stays as
-    it is; of such methods there are only the loss and the accuracy.
+    Probabilities and ranges are in percent, as in the figure `learned`. Methods that search before training learn
+    nothing in training: they only have loss and accuracy.
     """
     if RunState.DONE.value not in runs.states:
         return None
@@ -48,8 +46,8 @@ def thinned_means(runs: Runs) -> pd.DataFrame:
 
     Returns:
         A row for each `comparison`, `label`, `quantity` and kept `epoch`: `mean`, `low`, `high`, number of `seeds`,
-        and what it is: `kind` and `block`, as in the figure `learned`. Epochs that not every seed has are left out: a
-        mean of some would jump.
+        and `kind` and `block`, as in the figure `learned`. Epochs that some seeds lack are left out: the mean would
+        jump.
 
     Raises:
         UserError: If no run is finished.
@@ -84,16 +82,12 @@ def _panel(comparison: str, label: str, kind: str, inside: pd.DataFrame) -> Json
 
 def _line(name: str, inside: pd.DataFrame, epochs: list[int]) -> Json:
     by_epoch = inside.set_index("epoch").reindex(epochs)
-    return {"name": name, **{column: _short(by_epoch[column]) for column in ("mean", "low", "high")}}
-
-
-def _short(values: "pd.Series[float]") -> list[float | None]:
-    """Four digits are more than a line can show."""
-    return [None if (known := significant(value)) is None else float(f"{known:.4g}") for value in values]
+    columns = ("mean", "low", "high")
+    return {"name": name, **{column: [significant(value, 4) for value in by_epoch[column]] for column in columns}}
 
 
 def learned_grid(runs: Runs) -> Grid | None:
-    """Make the table of what was learned in the end, as stored; None if nothing was."""
+    """Make the table of the numbers learned in the end, as stored; None if there are none."""
     if runs.learned.empty:
         return None
     rows, keys = [], ["comparison", "label", "quantity"]
@@ -102,8 +96,7 @@ def learned_grid(runs: Runs) -> Grid | None:
         cells = [number_cell(number, 1, 4) for number in numbers]
         rows.append((*text_cells(label, comparison, quantity), *cells, *text_cells(len(values))))
     columns = (
-        GridColumn("Method", numbers=False, filter="method"),
-        GridColumn("Data set", numbers=False, filter="dataset"),
+        *NAMES,
         GridColumn("Number", numbers=False),
         *(GridColumn(heading) for heading in ("Mean", "Lowest seed", "Highest seed", "n")),
     )

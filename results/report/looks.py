@@ -7,40 +7,25 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 
-from augbench.results.figures.style import Dashes, Look
+from augbench.results.figures.style import Look
 
-BLACK = "#000000"
-"""Drawn in the colour of the text, which is light on a dark page."""
-
-DARK_PAPER = "#15171b"
-"""Background of a dark page, as in page.css."""
-
-CONTRAST = 3.5
-"""Least contrast of a colour with the background; WCAG 2 asks for 3 where something is drawn."""
-
-LINE_WIDTH = 1.8
-"""Of lines on the page, in pixels; matplotlib counts dashes in widths of the line."""
-
+BLACK = "#000000"  # drawn in the colour of the text, which is light on a dark page
+DARK_PAPER = "#15171b"  # background of a dark page, as in page.css
+CONTRAST = 3.5  # least contrast of a colour with the background; WCAG 2 asks for 3 in drawings
+LINE_WIDTH = 1.8  # of lines on the page, pixels; matplotlib counts dashes in widths of the line
 _STEP = 0.01  # of the lightness, from one try to the next
 
 
 def look_data(look: Look) -> dict[str, Any]:
-    """Write a look for the page: `colour` (its part of the name of a class), `dashes`, `marker`, `filled`."""
-    dashes = " ".join(f"{LINE_WIDTH * length:g}" for length in _lengths(look.dashes))
+    """Write a look for the page: `colour` (six hexadecimal digits), `dashes`, `marker` and `filled`."""
+    lengths = () if isinstance(look.dashes, str) else look.dashes[1]
+    dashes = " ".join(f"{LINE_WIDTH * length:g}" for length in lengths)
     colour = to_hex(look.colour).removeprefix("#")
     return {"colour": colour, "dashes": dashes, "marker": look.marker, "filled": look.filled}
 
 
-def _lengths(dashes: Dashes) -> Iterable[float]:
-    return () if isinstance(dashes, str) else dashes[1]
-
-
 def colour_styles(colours: Iterable[str]) -> str:
-    """Write a style sheet that gives each colour its class.
-
-    Args:
-        colours: Six hexadecimal digits each, as in `look_data`.
-    """
+    """Write a style sheet with a class for each colour, given as in `look_data`."""
     known = sorted({f"#{colour}" for colour in colours})
     light = [_rule(colour, "var(--ink)" if colour == BLACK else colour) for colour in known]
     dark = [_rule(colour, for_dark_pages(colour)) for colour in known if colour != BLACK]

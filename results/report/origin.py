@@ -1,4 +1,4 @@
-"""Where the numbers come from: machines, versions, and the commands that make everything again."""
+"""Where the numbers come from: machines, versions, and the commands that reproduce them."""
 
 import shlex
 from typing import Any
@@ -10,6 +10,7 @@ from augbench.bench.runs.run_folder import RunState
 from augbench.results.model.frame import Runs
 from augbench.results.records.contents import Code
 from augbench.results.report.grid import Grid, plain_grid
+from augbench.results.report.units import done
 
 _ENVIRONMENT = (
     ("host", "Machine"),
@@ -25,11 +26,14 @@ _ENVIRONMENT = (
 
 
 def environment_grid(runs: Runs) -> Grid | None:
-    """Make a table of the different surroundings that runs were executed in; None where nothing is known of them."""
+    """Make a table of the environments in which runs were executed; None if nothing is known of them."""
     attempts = runs.environments
     if attempts.empty:
         return None
-    code = [_code(commit, dirty) for commit, dirty in zip(attempts["commit"], attempts["dirty"], strict=True)]
+    code = [
+        Code(commit=commit, dirty=dirty is True).label if isinstance(commit, str) and commit else ""
+        for commit, dirty in zip(attempts["commit"], attempts["dirty"], strict=True)
+    ]
     known = attempts.assign(code=code)
     columns = [column for column, _ in _ENVIRONMENT if known[column].notna().any() and (known[column] != "").any()]
     shown = known.assign(**{column: known[column].map(_text) for column in columns})
@@ -46,21 +50,16 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _code(commit: object, dirty: object) -> str:
-    return Code(commit=commit, dirty=dirty is True).label if isinstance(commit, str) and commit else ""
-
-
 def commits(runs: Runs) -> list[tuple[str, int]]:
-    """Commands that get the code that made finished runs, with how many runs each commit made."""
-    finished = runs.runs[runs.runs["state"] == RunState.DONE.value]
-    groups = finished.groupby("commit", sort=False)
+    """Commands that check out the code of finished runs, with the number of runs of each commit."""
+    groups = done(runs).groupby("commit", sort=False)
     return [(shlex.join(["git", "checkout", str(commit)]), len(inside)) for commit, inside in groups]
 
 
 def run_commands(runs: Runs) -> list[tuple[str, int]]:
-    """The commands that people typed to have the runs executed, with how many runs each had a part in.
+    """The commands that executed the runs, with the number of runs of each.
 
-    Records may be anybody's: to a shell, each is a single command with plain words.
+    They are quoted so that a shell reads each as a single command of plain words, whoever wrote the records.
     """
     attempts = runs.environments
     known = attempts[attempts["command"].notna() & (attempts["command"] != "")]
@@ -76,7 +75,7 @@ def _as_plain_words(command: str) -> str:
 
 
 def result_commands(runs: Runs) -> list[str]:
-    """Commands that make tables and figures, where a run is finished, and a page like this one of the same records."""
+    """Commands that make the tables and figures (if a run is finished) and the page again from the same records."""
     given = [word for source in runs.sources for word in ("--from", str(source))]
     results = (("tables", "tables"), ("figures", "figures")) if RunState.DONE in runs.states else ()
     ends = (*results, ("report", "report.html"))

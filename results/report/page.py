@@ -1,8 +1,8 @@
-"""The page itself: everything of it in one file, which asks no network for anything."""
+"""The page itself: one file, which needs no network."""
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
@@ -35,15 +35,9 @@ SCRIPTS = ("dom", "axes", "marks", "pointing", "methods", "tables", "pareto", "r
 
 
 def write_report(runs: Runs, path: Path, title: str = TITLE) -> Path:
-    """Write the report.
+    """Write the report to `path`, whose folder is made if need be; returns the path.
 
-    Args:
-        runs: What it is about; it may lack finished runs.
-        path: The file, whose folder is made if need be.
-        title: Heading of the page.
-
-    Returns:
-        The file.
+    The runs may lack finished ones.
 
     Raises:
         UserError: If the name does not end in .html, or the file cannot be written.
@@ -55,7 +49,7 @@ def write_report(runs: Runs, path: Path, title: str = TITLE) -> Path:
 
 
 def check_page(path: Path) -> None:
-    """Make sure that a path can be that of a page, before anything is read.
+    """Check the name of a page before anything is read.
 
     Raises:
         UserError: If it is a folder, or its name does not end in .html.
@@ -70,16 +64,9 @@ def check_page(path: Path) -> None:
 
 
 def report_page(runs: Runs, title: str = TITLE) -> str:
-    """Make the report, the same for the same runs.
-
-    Args:
-        runs: What it is about.
-        title: Heading of the page.
-
-    Returns:
-        HTML.
-    """
-    data = _chart_data(runs)
+    """Make the report as HTML, the same for the same runs."""
+    parts = {"pareto": pareto_data(runs), "reliability": reliability_data(runs), "learned": learned_data(runs)}
+    data: Json = {"looks": looks_data(runs), **{name: part for name, part in parts.items() if part is not None}}
     looks = [*data["looks"].values(), *data.get("learned", {}).get("looks", {}).values()]
     style = _joined("css", STYLES) + colour_styles(look["colour"] for look in looks)
     script = f'"use strict";\n(() => {{\n{_joined("js", SCRIPTS)}}})();\n'
@@ -88,8 +75,9 @@ def report_page(runs: Runs, title: str = TITLE) -> str:
         undefined=StrictUndefined,
         autoescape=True,
         finalize=safe_in_page,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.trim_blocks = environment.lstrip_blocks = True
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False, "separators": (",", ":")}
     return environment.get_template("report.html.jinja").render(
         title=title,
@@ -101,11 +89,6 @@ def report_page(runs: Runs, title: str = TITLE) -> str:
         data=data,
         **_texts(runs),
     )
-
-
-def _chart_data(runs: Runs) -> Json:
-    parts = {"pareto": pareto_data(runs), "reliability": reliability_data(runs), "learned": learned_data(runs)}
-    return {"looks": looks_data(runs), **{name: part for name, part in parts.items() if part is not None}}
 
 
 def _texts(runs: Runs) -> Json:
@@ -134,11 +117,11 @@ def _texts(runs: Runs) -> Json:
 
 
 def _tables(runs: Runs, notes: Iterable[str]) -> list[Grid]:
-    """Tables as `augbench tables` writes them; the comparison has all its numbers in those of the page already.
+    """Tables as `augbench tables` writes them, without the comparison, whose numbers the page has already.
 
     Args:
-        runs: What they are about.
-        notes: Sentences that stand below other tables of the page.
+        runs: The runs.
+        notes: Sentences below other tables of the page.
     """
     files, finished = all_tables(runs, without=("comparison",)), runs.finished()
     said = {*run_notes(runs, finished), *definitions(runs), *notes}
@@ -146,11 +129,10 @@ def _tables(runs: Runs, notes: Iterable[str]) -> list[Grid]:
 
 
 def _joined(folder: str, names: Iterable[str]) -> str:
-    files: Sequence[str] = [f"{name}.{folder}" for name in names]
     root = resources.files("augbench.results.report") / folder
-    return "".join((root / file).read_text("utf-8") for file in files)
+    return "".join((root / f"{name}.{folder}").read_text("utf-8") for name in names)
 
 
 def _hash(text: str) -> str:
-    """Name a text as a content security policy does, so that no other script or style can run in the page."""
+    """Name a text as a content security policy does, so that the page runs no other script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

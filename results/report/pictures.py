@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
-from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.examples import Examples
 from augbench.results.figures.style import figure_style
 from augbench.results.model.frame import Runs
+from augbench.results.report.units import done
 
 BUDGET = 4_000_000
 """Bytes that all images of a page may take together, encoded; with more learners each gets fewer draws."""
@@ -50,7 +50,7 @@ class Picture:
 
     @property
     def description(self) -> str:
-        """What is in the picture, for who cannot see it."""
+        """The content of the picture, for screen readers."""
         return (
             f"{self.images} training images of {self.comparison} in the first column, and beside each {self.draws} "
             f"draws from what {self.label} learned."
@@ -59,23 +59,18 @@ class Picture:
 
 @dataclass(frozen=True)
 class Gallery:
-    """All pictures of a page.
-
-    Attributes:
-        pictures: The pictures, ordered by data set and method.
-        left_out: How many more there would be if there were room for them.
-    """
+    """All pictures of a page, ordered by data set and method, and how many more had no room."""
 
     pictures: tuple[Picture, ...]
     left_out: int = 0
 
 
 def gallery(runs: Runs, budget: int = BUDGET) -> Gallery:
-    """Show one run of each method on each data set: the first seed that has kept images.
+    """Show one run of each method on each data set: the first seed that has stored images.
 
     Args:
         runs: All runs.
-        budget: Bytes that all pictures may take together; what does not fit even at the smallest size is left out.
+        budget: Bytes that all pictures may take together; those that do not fit at the smallest size are left out.
     """
     found = list(_examples(runs))
     made: list[Picture] = []
@@ -83,19 +78,13 @@ def gallery(runs: Runs, budget: int = BUDGET) -> Gallery:
         made = [_picture(names, examples, images, draws) for names, examples in found]
         if sum(len(picture.address) for picture in made) <= budget:
             return Gallery(tuple(made))
-    kept = _fitting(made, budget)
-    return Gallery(tuple(kept), len(made) - len(kept))
-
-
-def _fitting(made: Sequence[Picture], budget: int) -> list[Picture]:
-    """The first pictures that take no more than so many bytes together."""
     ends = np.cumsum([len(picture.address) for picture in made])
-    return [picture for picture, end in zip(made, ends, strict=True) if end <= budget]
+    kept = tuple(picture for picture, end in zip(made, ends, strict=True) if end <= budget)
+    return Gallery(kept, len(made) - len(kept))
 
 
 def _examples(runs: Runs) -> Iterator[tuple[tuple[str, str, int], Examples]]:
-    done = runs.runs[runs.runs["state"] == RunState.DONE.value]
-    for (comparison, label), inside in done.groupby(["comparison", "label"], sort=False):
+    for (comparison, label), inside in done(runs).groupby(["comparison", "label"], sort=False):
         for folder, seed in inside[["folder", "seed"]].itertuples(index=False):
             examples = runs.examples(folder)
             if examples is not None and examples.originals.size and examples.drawn.size:
@@ -116,11 +105,11 @@ def _picture(names: tuple[str, str, int], examples: Examples, images: int, draws
 
 
 def montage(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Put images side by side, with the first column set apart and see-through gaps.
+    """Put images side by side, with the first column set apart and transparent gaps.
 
     Args:
-        images: (rows, columns, C, H, W) in [0, 255]; the first three of C are red, green and blue, or with fewer the
-            first one is grey.
+        images: (rows, columns, C, H, W) in [0, 255]; the first three of C are red, green and blue; of fewer, the first
+            is grey.
 
     Returns:
         (height, width, 4), with the opacity last.

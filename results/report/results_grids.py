@@ -1,4 +1,4 @@
-"""The two tables that everybody looks for: what each method reached, averaged over seeds, and every single run."""
+"""The two tables of results: each method, averaged over seeds, and every single run."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
@@ -12,8 +12,8 @@ from augbench.results.model.definitions import bold_definitions
 from augbench.results.model.frame import Runs
 from augbench.results.model.table import NOTHING, Cell
 from augbench.results.report.cost_grid import device_cells, device_columns, mean_time_cell
-from augbench.results.report.grid import Grid, GridCell, GridColumn, cell_of, number_cell, text_cells
-from augbench.results.report.units import TimeUnit, time_unit
+from augbench.results.report.grid import NAMES, Grid, GridCell, GridColumn, cell_of, number_cell, text_cells
+from augbench.results.report.units import TimeUnit, done, time_unit
 
 MEASURES = {
     "accuracy": "Accuracy (%)",
@@ -24,27 +24,22 @@ MEASURES = {
 }
 """Headings of the metrics."""
 
-_NAMES = (
-    GridColumn("Method", numbers=False, filter="method"),
-    GridColumn("Data set", numbers=False, filter="dataset"),
-)
 _DRAWS = GridColumn("Draws", filter="draws")
 _NOTE = (
     "Draws: number of test-time draws from the method's policy whose class probabilities are averaged; 0 for none. "
-    "n: seeds; k/N where only k of N are finished, and then never in bold."
+    "n: seeds; k/N if only k of N are finished, and then never in bold."
 )
 
 
 def results_grids(runs: Runs) -> list[Grid]:
-    """Make both tables; without finished runs there is only that of single runs."""
-    unit = time_unit(runs)
-    finished = runs.runs[runs.runs["state"] == RunState.DONE.value]
+    """Make both tables; without finished runs only that of single runs."""
+    unit, finished = time_unit(runs), done(runs)
     return [*([_method_grid(runs, finished, unit)] if len(finished) else []), _run_grid(runs, unit)]
 
 
 def _method_grid(runs: Runs, finished: pd.DataFrame, unit: TimeUnit) -> Grid:
     columns = (
-        *_NAMES,
+        *NAMES,
         _DRAWS,
         GridColumn("n"),
         *(GridColumn(heading) for heading in MEASURES.values()),
@@ -64,7 +59,7 @@ def _method_grid(runs: Runs, finished: pd.DataFrame, unit: TimeUnit) -> Grid:
 
 
 def _family(runs: Runs, group: pd.DataFrame, draws: int, unit: TimeUnit) -> Iterator[list[GridCell]]:
-    """Rows of all methods on one data set with one number of draws: what is compared with one another."""
+    """Rows of all methods on one data set with one number of draws: those that are compared with each other."""
     scores = {metric: score_cells(runs, group, metric, draws) for metric in MEASURES}
     for label in scores["accuracy"]:
         inside = group[group["label"] == label]
@@ -72,7 +67,7 @@ def _family(runs: Runs, group: pd.DataFrame, draws: int, unit: TimeUnit) -> Iter
         asked = asked_seeds(group)
         seeds = GridCell(str(count) if count == asked else f"{count}/{asked}", count)
         cells = [*text_cells(label, inside["comparison"].iloc[0], draws), seeds]
-        # how many seeds there are stands in a column of its own
+        # the number of seeds has a column of its own
         shown = [scores[metric].get(label, Cell(NOTHING)) for metric in MEASURES]
         cells += [cell_of(replace(cell, text=cell.text.removesuffix(f" ({cell.count}/{asked})"))) for cell in shown]
         yield [*cells, mean_time_cell(inside, ["search", "training"], unit)]
@@ -80,25 +75,24 @@ def _family(runs: Runs, group: pd.DataFrame, draws: int, unit: TimeUnit) -> Iter
 
 def _run_grid(runs: Runs, unit: TimeUnit) -> Grid:
     table = runs.table()
-    done = table["state"] == RunState.DONE.value
+    finished = table[table["state"] == RunState.DONE.value]
     columns = (
-        *_NAMES,
+        *NAMES,
         GridColumn("Seed"),
         _DRAWS,
         GridColumn("State", numbers=False, filter="state"),
         *(GridColumn(heading) for heading in MEASURES.values()),
         *(GridColumn(f"{phase} ({unit.name})") for phase in ("Search", "Training", "Evaluation")),
-        *device_columns(table[done]),
+        *device_columns(finished),
         GridColumn("Run", numbers=False),
     )
-    digits = {name: accuracy_digits(group) for name, group in table[done].groupby("comparison")}
-    records = table.to_dict("records")
-    last = ["device", "folder"] if device_columns(table[done]) else ["folder"]
+    digits = {name: accuracy_digits(group) for name, group in finished.groupby("comparison")}
+    last = ["device", "folder"] if device_columns(finished) else ["folder"]
     rows = tuple(
         (*_run_row(row, unit, digits.get(row["comparison"], 1)), *text_cells(*(row[name] for name in last)))
-        for row in records
+        for row in table.to_dict("records")
     )
-    notes = ("A run that went on on another device has no times: seconds of different devices are never added up.",)
+    notes = ("A run that was continued on another device has no times: seconds of different devices are never added.",)
     several = any(" + " in str(device) for device in table["device"])
     return Grid("runs", "Single runs", "rows of runs", columns, rows, notes if several else ())
 

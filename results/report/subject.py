@@ -1,43 +1,42 @@
-"""What was compared, and how: data sets, methods, definitions, and what a reader must know."""
+"""What was compared, and how: data sets, methods, definitions and notes."""
 
 from collections.abc import Iterable
 
 import pandas as pd
 
-from augbench.bench.runs.run_folder import RunState
 from augbench.results.model.definitions import accuracy_definition, calibration_definition
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
 from augbench.results.report.grid import Grid, only_device, plain_grid
+from augbench.results.report.units import done
 
 TIMES = (
     "Search and training: wall-clock time of these phases, beside whatever else the machine did; times of different "
     "devices are never averaged or compared. Image passes: images through a network, forwards."
 )
+_METHOD_HEADINGS = ("Method", "Version", "Settings that are not defaults", "Runs")
 
 
 def headline_numbers(runs: Runs) -> list[tuple[str, int]]:
-    """Count what the page is about: data sets, methods, runs and how many of them are finished."""
+    """Count data sets, methods, runs and finished runs."""
     frame = runs.runs
     return [
         ("data sets", frame["comparison"].nunique()),
         ("methods", frame["label"].nunique()),
         ("runs", len(frame)),
-        ("finished", int((frame["state"] == RunState.DONE.value).sum())),
+        ("finished", len(done(runs))),
     ]
 
 
 def notes(runs: Runs) -> list[str]:
-    """Sentences that say how the numbers of these runs are to be read; all else of them is in tables of the page."""
-    finished = runs.runs[runs.runs["state"] == RunState.DONE.value]
-    if finished.empty:
-        return []
-    return list(run_notes(runs, finished, alone=False))
+    """Sentences on how to read the numbers of these runs."""
+    finished = done(runs)
+    return [] if finished.empty else list(run_notes(runs, finished, alone=False))
 
 
 def definitions(runs: Runs) -> list[str]:
-    """Sentences that say what the numbers mean; the same as below the tables of `augbench tables`."""
-    finished = runs.runs[runs.runs["state"] == RunState.DONE.value]
+    """Sentences on what the numbers mean; the same as below the tables of `augbench tables`."""
+    finished = done(runs)
     if finished.empty:
         return []
     draws = sorted({int(number) for number in runs.scores["draws"]} - {0})
@@ -47,24 +46,29 @@ def definitions(runs: Runs) -> list[str]:
 
 def subject_grids(runs: Runs) -> list[Grid]:
     """Make a table of the data sets and one of the methods."""
-    return [_dataset_grid(runs.runs), _method_grid(runs.runs)]
-
-
-def _dataset_grid(frame: pd.DataFrame) -> Grid:
+    frame, finished = runs.runs, done(runs)
     headings = (
         *("Data set", "Version", "Training images", "Evaluated on", "Network", "Budget", "Protocol"),
         *("Methods", "Seeds", "Runs", "Finished", "Device"),
     )
-    rows = [_dataset_row(str(name), inside) for name, inside in frame.groupby("comparison", sort=False)]
-    return plain_grid("data-sets", "Data sets, and how networks were trained on them", "data sets", headings, rows)
+    counts = finished["comparison"].value_counts()
+    rows = [_dataset_row(inside, int(counts.get(name, 0))) for name, inside in frame.groupby("comparison", sort=False)]
+    title = "Data sets, and how networks were trained on them"
+    methods = [
+        [label, _listed(inside["method_version"]), _listed(inside["settings"]), len(inside)]
+        for label, inside in frame.groupby("label", sort=False)
+    ]
+    return [
+        plain_grid("data-sets", title, "data sets", headings, rows),
+        plain_grid("compared-methods", "Methods", "methods", _METHOD_HEADINGS, methods),
+    ]
 
 
-def _dataset_row(name: str, inside: pd.DataFrame) -> list[object]:
-    done = inside["state"] == RunState.DONE.value
+def _dataset_row(inside: pd.DataFrame, finished: int) -> list[object]:
     first = inside.iloc[0]
     images = _listed(f"{int(count):,}" for count in inside["test_images"].dropna())
     return [
-        name,
+        first["comparison"],
         _listed(inside["dataset_version"]),
         _listed(f"{int(count):,}" for count in inside["train_images"].dropna()),
         f"{images} images of the {_listed(inside['split'])} split" if images else _listed(inside["split"]),
@@ -74,20 +78,11 @@ def _dataset_row(name: str, inside: pd.DataFrame) -> list[object]:
         inside["label"].nunique(),
         int(first["asked"]),
         len(inside),
-        int(done.sum()),
+        finished,
         only_device(inside["device"]),
     ]
 
 
-def _method_grid(frame: pd.DataFrame) -> Grid:
-    rows = [
-        [label, _listed(inside["method_version"]), _listed(inside["settings"]), len(inside)]
-        for label, inside in frame.groupby("label", sort=False)
-    ]
-    headings = ("Method", "Version", "Settings that are not defaults", "Runs")
-    return plain_grid("compared-methods", "Methods", "methods", headings, rows)
-
-
 def _listed(values: Iterable[object]) -> str:
-    """Write different values one after the other, in the order in which they come."""
+    """List different values in their order."""
     return "; ".join(dict.fromkeys(str(value) for value in values if str(value)))

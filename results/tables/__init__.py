@@ -53,7 +53,7 @@ def write_tables(
     published_files: Sequence[Path] = (),
     formats: Sequence[Format] = FORMATS,
 ) -> list[Path]:
-    """Write a file in each format for each table that there is something for.
+    """Write a file in each format for each table that the runs have data for; returns the files.
 
     Args:
         runs: What to compare.
@@ -63,12 +63,9 @@ def write_tables(
         published_files: CSV files with more of them.
         formats: Endings of the files.
 
-    Returns:
-        The files.
-
     Raises:
-        UserError: If no run is finished, there is nothing for a table that is named, a format is not known, or the
-            folder cannot be written to.
+        UserError: If no run is finished, a named table would be empty, a format is unknown, or the folder cannot be
+            written to.
     """
     check_known("format", formats, FORMATS)
     tables = all_tables(runs, names=names, published=published, published_files=published_files)
@@ -76,18 +73,15 @@ def write_tables(
 
 
 def write_table(table: Table, out: Path, formats: Sequence[Format] = FORMATS) -> list[Path]:
-    """Write one table, such as one of your own, in some formats.
+    """Write one table, such as one of your own, in some formats; returns the files.
 
     Args:
         table: Its name is that of the files.
         out: Folder, made if need be.
         formats: Endings of the files.
 
-    Returns:
-        The files.
-
     Raises:
-        UserError: If a format is not known or the folder cannot be written to.
+        UserError: If a format is unknown or the folder cannot be written to.
     """
     check_known("format", formats, FORMATS)
     return _write({table.name: [table]}, out, formats)
@@ -109,7 +103,7 @@ def all_tables(
     published: bool = True,
     published_files: Sequence[Path] = (),
 ) -> dict[str, list[Table]]:
-    """Make every table that there is something for.
+    """Make every table that the runs have data for, by name of the file.
 
     Args:
         runs: What to compare.
@@ -118,21 +112,17 @@ def all_tables(
         published: Whether to make the table of published numbers.
         published_files: CSV files with more of them.
 
-    Returns:
-        By name of the file: its tables.
-
     Raises:
-        UserError: If no run is finished, there is nothing for a table that is named, or a file of published numbers
-            cannot be read.
+        UserError: If no run is finished, a named table would be empty, or a file of published numbers cannot be read.
     """
     check_known("table", names, NAMES)
-    load_published(published_files)  # here, so that a wrong file is named whichever tables are made
+    load_published(published_files)  # a wrong file is reported whichever tables are made
     runs.finished()
     makers = {**_MAKERS, "published": lambda given: published_tables(given, published_files)} if published else _MAKERS
     files = {name: make(runs) for name, make in makers.items() if (not names or name in names) and name not in without}
     if empty := [name for name in names if not files.get(name)]:
-        given = f"These runs have nothing for the table {' and '.join(empty)}."
-        raise UserError(f"{given} Without --table, every table that they have something for is written.")
+        given = f"These runs have no data for the table {' and '.join(empty)}."
+        raise UserError(f"{given} Without --table, every table that they have data for is written.")
     return {name: tables for name, tables in files.items() if tables}
 
 
@@ -147,11 +137,11 @@ _MAKERS: Mapping[str, Callable[[Runs], list[Table]]] = {
     "differences": lambda runs: [differences_table(runs)] if has_differences(runs) else [],
 }
 NAMES = (*_MAKERS, "published")
-"""What tables are called."""
+"""Names of the tables."""
 
 
 def _content(tables: Sequence[Table], ending: Format) -> str:
-    """Write some tables into one file; the CSV file has the last of them, which leaves nothing out."""
+    """Write some tables into one file; the CSV file has the last of them, which is complete."""
     if ending == "md":
         return "\n".join(map(to_markdown, tables))
     if ending == "tex":

@@ -1,5 +1,6 @@
-"""Tables in the layout of the paper: learners are columns, and what was measured on a data set are rows."""
+"""Tables in the layout of the paper: learners are columns, and measures of each data set are rows."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -31,22 +32,19 @@ CALIBRATION = (
 )
 
 Measures = Iterator[tuple[Column, Mapping[str, Cell]]]
-"""Rows of one data set: what a row shows, and its cells by the label of the method."""
+"""Rows of one data set: the measure of each, and its cells by the label of the method."""
 
 
 def accuracy_tables(runs: Runs) -> list[Table]:
     """Compare accuracies by number of test-time draws, hours, and hours beyond those of `none` (tab:CIFARAccuracy)."""
     finished = runs.finished()
-    definitions = (
-        accuracy_definition(finished, _draws(runs, finished)[1:]),
-        HOURS_DEFINITION,
-    )
+    definitions = (_accuracy_definition(runs, finished), HOURS_DEFINITION)
 
     def measures(here: Runs, group: pd.DataFrame) -> Measures:
         yield from _accuracies(here, group)
         yield from hours_rows(group, asked_seeds(group))
 
-    return [_table("accuracy", "Accuracy and cost", runs, finished, measures, definitions)]
+    return _tables("accuracy", "Accuracy and cost", runs, finished, measures, definitions)
 
 
 def detailed_tables(runs: Runs) -> list[Table]:
@@ -54,16 +52,14 @@ def detailed_tables(runs: Runs) -> list[Table]:
     drawn = runs.scores[(runs.scores["draws"] > 0) & runs.scores["sd_repeats"].notna()]
     finished = runs.finished()
     chosen = finished[finished["comparison"].isin(drawn["comparison"])]
-    if chosen.empty:
-        return []
     definitions = (
-        accuracy_definition(chosen, _draws(runs, chosen)[1:]),
+        _accuracy_definition(runs, chosen),
         "sd over repeats: standard deviation of the accuracy of one network over repeated test-time draws (n − 1 in "
         "the divisor), root mean square over the seeds. It says how much the draws matter, not how much another "
         "training run would differ; that is what ± says.",
     )
     title = "Accuracy with test-time draws, and how much the draws matter"
-    return [_table("accuracy-detailed", title, runs, chosen, _detailed, definitions)]
+    return _tables("accuracy-detailed", title, runs, chosen, _detailed, definitions)
 
 
 def ablation_tables(runs: Runs) -> list[Table]:
@@ -72,30 +68,27 @@ def ablation_tables(runs: Runs) -> list[Table]:
     changed = finished[finished["method"].isin(ABLATIONS)]
     here = finished["comparison"].isin(changed["comparison"]) & finished["method"].isin([*ABLATIONS, "scale"])
     chosen = finished[here]
-    if chosen.empty:
-        return []
     definitions = (
         "augerino-pb: Augerino's parametrisation, without flips, with SCALE's PAC-Bayes regulariser. scale-norm: "
         "SCALE's parametrisation with Augerino's regulariser. scale: both its own.",
-        accuracy_definition(chosen, _draws(runs, chosen)[1:]),
+        _accuracy_definition(runs, chosen),
     )
-    title = "Ablation: parametrisation and regulariser"
-    return [_table("ablation", title, runs, chosen, _accuracies, definitions)]
+    return _tables("ablation", "Ablation: parametrisation and regulariser", runs, chosen, _accuracies, definitions)
 
 
 def svhn_tables(runs: Runs) -> list[Table]:
     """Compare accuracies on house numbers (tab:SVHNAcc)."""
     finished = runs.finished()
     chosen = finished[finished["dataset"].isin(HOUSE_NUMBERS)]
-    if chosen.empty:
-        return []
     definitions = (
         "svhn: trained on the split train, 73,257 difficult images. svhn-extra: on train and extra together.",
-        accuracy_definition(chosen, []),
+        _accuracy_definition(runs, chosen, most=0),
     )
-    return [
-        _table("svhn", "House numbers", runs, chosen, lambda here, group: _accuracies(here, group, most=0), definitions)
-    ]
+
+    def measures(here: Runs, group: pd.DataFrame) -> Measures:
+        return _accuracies(here, group, most=0)
+
+    return _tables("svhn", "House numbers", runs, chosen, measures, definitions)
 
 
 def calibration_tables(runs: Runs) -> list[Table]:
@@ -110,21 +103,24 @@ def calibration_tables(runs: Runs) -> list[Table]:
 
     definitions = (
         calibration_definition(finished, equal_mass=True),
-        accuracy_definition(finished, _draws(runs, finished)[1:]).partition(". ")[2],
+        _accuracy_definition(runs, finished).partition(". ")[2],
     )
-    return [_table("calibration", "Calibration", runs, finished, measures, tuple(filter(None, definitions)))]
+    return _tables("calibration", "Calibration", runs, finished, measures, tuple(filter(None, definitions)))
 
 
-def _draws(runs: Runs, group: pd.DataFrame) -> list[int]:
-    """Numbers of test-time draws of some runs, 0 first."""
+def _draws(runs: Runs, group: pd.DataFrame, most: float = math.inf) -> list[int]:
+    """Numbers of test-time draws of some runs up to `most`, 0 first."""
     scores = runs.scores[runs.scores["folder"].isin(group["folder"])]
-    return sorted({0, *(int(draws) for draws in scores["draws"])})
+    return sorted({0, *(int(draws) for draws in scores["draws"] if draws <= most)})
 
 
-def _accuracies(runs: Runs, group: pd.DataFrame, most: int | None = None) -> Measures:
-    for draws in _draws(runs, group):
-        if most is None or draws <= most:
-            yield _accuracy(draws), score_cells(runs, group, "accuracy", draws)
+def _accuracy_definition(runs: Runs, chosen: pd.DataFrame, most: float = math.inf) -> str:
+    return accuracy_definition(chosen, _draws(runs, chosen, most)[1:]) if len(chosen) else ""
+
+
+def _accuracies(runs: Runs, group: pd.DataFrame, most: float = math.inf) -> Measures:
+    for draws in _draws(runs, group, most):
+        yield _accuracy(draws), score_cells(runs, group, "accuracy", draws)
 
 
 def _accuracy(draws: int) -> Column:
@@ -132,11 +128,10 @@ def _accuracy(draws: int) -> Column:
 
 
 def _detailed(runs: Runs, group: pd.DataFrame) -> Measures:
-    for draws in _draws(runs, group):
-        if draws:
-            yield _accuracy(draws), score_cells(runs, group, "accuracy", draws, finer=1)
-            column = Column(f"sd over repeats{with_draws(draws)} (points)", "accuracy_sd_repeats", draws, "share")
-            yield column, _deviations(runs, group, draws)
+    for draws in _draws(runs, group)[1:]:
+        yield _accuracy(draws), score_cells(runs, group, "accuracy", draws, finer=1)
+        column = Column(f"sd over repeats{with_draws(draws)} (points)", "accuracy_sd_repeats", draws, "share")
+        yield column, _deviations(runs, group, draws)
 
 
 def _deviations(runs: Runs, group: pd.DataFrame, draws: int) -> dict[str, Cell]:
@@ -150,23 +145,29 @@ def _deviations(runs: Runs, group: pd.DataFrame, draws: int) -> dict[str, Cell]:
     return cells
 
 
-def _table(
+def _tables(
     name: str,
     title: str,
     runs: Runs,
     chosen: pd.DataFrame,
     measures: Callable[[Runs, pd.DataFrame], Measures],
     definitions: Sequence[str],
-) -> Table:
-    """Build a table whose columns are the methods of the chosen runs."""
+) -> list[Table]:
+    """Build a table whose columns are the methods of the chosen runs; none without runs."""
+    if chosen.empty:
+        return []
     methods = chosen[["method", "label"]].drop_duplicates().itertuples(index=False, name=None)
     in_order = sorted(methods, key=lambda pair: (method_rank(pair[0]), pair[1]))
-    measured = [
-        (group, measure, _placed(cells, devices))
-        for here, group in by_comparison(runs, chosen)
-        for devices in [_devices(group)]
-        for measure, cells in measures(here, group)
-    ]
+    measured = []
+    for here, group in by_comparison(runs, chosen):
+        devices = {str(label): device_of(inside) for label, inside in group.groupby("label")}
+        for measure, cells in measures(here, group):
+            placed = {  # the row cannot name the device of each cell
+                label: replace(cell, device=cell.device or devices[label])
+                for label, cell in cells.items()
+                if cell.count
+            }
+            measured.append((group, measure, placed))
     present = {label for _, _, cells in measured for label in cells}
     labels = [label for label in dict.fromkeys(label for _, label in in_order) if label in present]
     rows = [
@@ -177,13 +178,4 @@ def _table(
     columns = tuple(Column(label, "", None, "") for label in labels)
     said = (*definitions, *bold_definitions(marked(rows)))
     brief = bold_in_brief(marked(rows))
-    return Table(name, title, run_notes(runs, chosen), said, columns, tuple(rows), "Measure", bold=brief)
-
-
-def _devices(group: pd.DataFrame) -> dict[str, str]:
-    return {str(label): device_of(inside) for label, inside in group.groupby("label")}
-
-
-def _placed(cells: Mapping[str, Cell], devices: Mapping[str, str]) -> dict[str, Cell]:
-    """Name the device of each cell, which the row cannot do, and leave empty ones out."""
-    return {label: replace(cell, device=cell.device or devices[label]) for label, cell in cells.items() if cell.count}
+    return [Table(name, title, run_notes(runs, chosen), said, columns, tuple(rows), "Measure", bold=brief)]

@@ -30,11 +30,10 @@ RECOVERY_COLUMNS = (
 )
 RECOVERY_DEFINITION = (
     "Recovery error: distance of the learned transforms from the planted ones, 0 is exact. In each coordinate (turn, "
-    "x- and y-scale, x-shear, flip, x- and y-shift) it is the 1-Wasserstein distance of the two laws as a share of the "
-    "coordinate's maximum. Planted: mean over the coordinates that the planted law changes: what was missed there, or "
-    "overdone, so that a learner that goes beyond the planted range can be farther off than one that does nothing. "
-    "All: mean over all seven, so also what was found besides, such as symmetries that the images had before. "
-    "Chance alone gives about 0.002."
+    "x- and y-scale, x-shear, flip, x- and y-shift) it is the 1-Wasserstein distance of the two distributions as a "
+    "fraction of the coordinate's maximum. Planted: mean over the coordinates that the planted distribution changes. "
+    "A learner that exceeds the planted range can be farther off than one that does nothing. All: mean over all "
+    "seven, which includes symmetries that the images had before. Chance alone gives about 0.002."
 )
 
 
@@ -90,7 +89,7 @@ def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]
 
 
 def with_draws(draws: int) -> str:
-    """Add to a heading with how many test-time draws: nothing without any."""
+    """Write the number of test-time draws for the end of a heading; empty for 0."""
     return f", {draws} draw{'s' if draws > 1 else ''}" if draws else ""
 
 
@@ -110,7 +109,7 @@ def _row(
 
 
 def row_of(inside: pd.DataFrame, label: str, cells: Sequence[Cell], measure: Column | None = None) -> Row:
-    """Make a row of a table from the runs behind it, which share all but method, seed and device."""
+    """Make a row of a table from its runs, which share all but method, seed and device."""
     first = inside.iloc[0]
     return Row(
         comparison=str(first["comparison"]),
@@ -126,7 +125,7 @@ def row_of(inside: pd.DataFrame, label: str, cells: Sequence[Cell], measure: Col
 
 
 def device_of(inside: pd.DataFrame) -> str:
-    """Name the device of some runs, if it is one."""
+    """Name the device of some runs, or `SEVERAL_DEVICES`."""
     devices = set(inside["device"])
     return str(devices.pop()) if len(devices) == 1 else SEVERAL_DEVICES
 
@@ -145,15 +144,10 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
     return (
         accuracy_definition(finished, draws),
         calibration_definition(finished),
-        *_recovery_definitions(columns),
+        *([RECOVERY_DEFINITION] if set(columns) & set(RECOVERY_COLUMNS) else []),
         f"{phases}: wall-clock seconds of these phases, beside whatever else the machine did. Time / none: "
         "seconds of search and training as a multiple of those of none, one copy of each image, with the same data, "
         "network, budget and device; compilation and evaluation are not counted. Image passes: images through the "
         "network in training, forwards; search passes: through any network in the search.",
         *tuning_definitions(columns),
     )
-
-
-def _recovery_definitions(columns: Sequence[Column]) -> list[str]:
-    """Say what a recovery error is, where the table has one."""
-    return [RECOVERY_DEFINITION] if set(columns) & set(RECOVERY_COLUMNS) else []

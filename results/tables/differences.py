@@ -1,4 +1,4 @@
-"""How much better each method is than a reference, seed by seed and image by image, and how sure that is."""
+"""Difference of each method from a reference, paired by seed and image, with its uncertainty."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,37 +36,33 @@ COLUMNS = (
     Column("P(better)", "probability_of_improvement", None, "probability", rank=3),
 )
 DEFINITIONS = (
-    "Difference: mean accuracy minus that of the method that it is against, over the seeds that both have, in "
-    "percentage points. In brackets: 95 % interval by a bootstrap that resamples seeds and test images, widened for "
-    "few seeds; it allows for other seeds and other test images.",
+    "Difference: mean accuracy minus that of the reference, over the seeds that both have, in percentage points. In "
+    "brackets: 95 % interval by a bootstrap that resamples seeds and test images, widened for few seeds; it allows for "
+    "other seeds and other test images.",
     "p: two-sided paired t-test over seeds; it allows for other seeds on these same test images. The reference is none "
-    "without draws. Where there is none, it is the method with the best mean, which makes differences to it look "
-    "larger than they are. p is corrected after Holm for all rows of the data set; where the numbers choose the "
-    f"reference, for all pairs. Fewer than {LEAST_SEEDS} seeds are not tested. Few seeds show large differences only, "
-    "so that a large p says little.",
-    "P(better): share of pairs of runs in which the method's accuracy is the higher one, ties counted as half. In "
+    "without draws. Without none, it is the method with the best mean, which makes differences to it look larger than "
+    "they are. p has Holm's correction for all rows of the data set; if the numbers choose the reference, for all "
+    f"pairs. Fewer than {LEAST_SEEDS} seeds are not tested. Few seeds show large differences only, so that a large p "
+    "tells little.",
+    "P(better): fraction of pairs of runs in which the method has the higher accuracy; ties count as half. In "
     "brackets: 95 % interval for fresh runs (Clopper and Pearson, with as many trials as the method with fewer runs "
     "has). Five runs or fewer never exclude 0.5.",
-    f"Bold: significantly better or worse, p at most {LEVEL:g}, with all seeds that were asked for. (k/N): both have "
-    "only k of these N seeds.",
+    f"Bold: significantly better or worse, p at most {LEVEL:g}, with all requested seeds. (k/N): both have only k of "
+    "these N seeds.",
 )
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One method against the reference of its comparison.
+    """One method, with so many test-time draws, against the reference of its comparison, which has none.
 
     Attributes:
-        comparison: Name of the comparison.
-        label: Method.
-        draws: Number of its test-time draws, 0 for none; the reference has none.
-        reference: Label of the reference.
         seeds: Seeds that both have with an accuracy.
         asked: Seeds for which runs exist.
-        estimate: Mean difference of accuracy over these seeds, as a share; None without a common seed.
-        interval: The same with its interval over seeds and images; None where it could not be computed.
-        p_value: Of the paired t-test over seeds; None where nothing can be tested.
-        p_adjusted: The same, corrected after Holm for all differences of the comparison or, where the numbers choose
+        estimate: Mean difference of accuracy over these seeds, a fraction; None without a common seed.
+        interval: The same with its interval over seeds and images; None if it could not be computed.
+        p_value: Of the paired t-test over seeds; None if nothing can be tested.
+        p_adjusted: The same with Holm's correction for all differences of the comparison or, if the numbers choose
             the reference, for those of all pairs.
         improvement: Probability of improvement; None without a common seed.
         problems: Why something could not be computed.
@@ -88,13 +84,13 @@ class Difference:
 
 def has_differences(runs: Runs) -> bool:
     """Whether any comparison has a method to compare with another one."""
-    return any(True for _ in _comparable(runs))
+    return any(_comparable(runs))
 
 
 def differences_table(runs: Runs) -> Table:
     """Compare each method with a reference on each data set: difference, test and probability of improvement.
 
-    Methods that draw at test time have a second row, with the largest number of draws.
+    Methods with test-time draws have a second row, for the largest number of draws.
 
     Raises:
         UserError: If no run is finished.
@@ -110,14 +106,19 @@ def differences_table(runs: Runs) -> Table:
             name = difference.label + with_draws(difference.draws)
             rows.append(row_of(inside, name, _cells(difference, accuracy_digits(group))))
     left_out = sorted(set(finished["comparison"]) - {difference.comparison for difference in found})
-    notes = (*run_notes(runs, finished), *_not_computed(found), *_not_compared(left_out))
+    notes = [*run_notes(runs, finished), *_not_computed(found)]
+    if left_out:
+        notes.append(
+            f"Nothing is compared on {few_names(left_out, MOST_NAMED)}: a single method, one epoch of training, or no "
+            "method with all seeds to compare with."
+        )
     data = pd.DataFrame([_line(row, difference) for row, difference in zip(rows, found, strict=True)])
     title, bold = "Differences from a reference", "Bold: significantly better or worse."
-    return Table("differences", title, notes, DEFINITIONS, COLUMNS, tuple(rows), data=data, bold=bold)
+    return Table("differences", title, tuple(notes), DEFINITIONS, COLUMNS, tuple(rows), data=data, bold=bold)
 
 
 def _comparable(runs: Runs) -> Iterator[tuple[Runs, pd.DataFrame]]:
-    """Finished runs of each comparison in which there is something to compare."""
+    """Finished runs of each comparison with several methods and more than one epoch."""
     for here, group in by_comparison(runs, runs.finished()):
         if group["label"].nunique() > 1 and not is_single_epoch(group):
             yield here, group
@@ -131,8 +132,8 @@ def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
         group: Finished runs of one comparison, of at least two methods.
 
     Returns:
-        A difference for each method but the reference without draws, and one for each that has them with the largest
-        number of test-time draws; none where no method can be the reference.
+        A difference for each method without draws but the reference, and one for each method with test-time draws, for
+        the largest number of them; none if no method can be the reference.
     """
     most = int(runs.scores.loc[runs.scores["folder"].isin(group["folder"]), "draws"].max())
     by_draws = {draws: scores_of(runs, group, "accuracy", draws) for draws in (0, most)}
@@ -156,7 +157,7 @@ def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
 
 
 def _tests(wide: pd.DataFrame, group: pd.DataFrame, reference: str, names: Sequence[str]) -> list[PairTest]:
-    """Test each row against the reference; as part of all pairs where the numbers have chosen the reference."""
+    """Test each row against the reference; as part of all pairs if the numbers have chosen the reference."""
     rows = [(reference, name) for name in names]
     is_given = (group.loc[group["label"] == reference, "method"] == PREFERRED_REFERENCE).any()
     tests = compare_family(wide, rows if is_given else list(combinations([reference, *names], 2)))
@@ -164,7 +165,7 @@ def _tests(wide: pd.DataFrame, group: pd.DataFrame, reference: str, names: Seque
 
 
 def _reference(group: pd.DataFrame, accuracies: pd.DataFrame) -> str | None:
-    """Choose what to compare with: no augmentation, else the best of the methods that have all seeds."""
+    """Choose the reference: no augmentation, else the best of the methods that have all seeds."""
     plain = group.loc[group["method"] == PREFERRED_REFERENCE, "label"]
     if len(plain):
         return str(plain.iloc[0])
@@ -180,7 +181,8 @@ def _difference(
     test: PairTest,
 ) -> Difference:
     label, draws = entry
-    over_seeds = paired_differences(wide, label + with_draws(draws), reference)
+    name = label + with_draws(draws)
+    over_seeds = paired_differences(wide, name, reference)
     estimate = float(over_seeds.mean()) if len(over_seeds) else None
     problems = list(_problems(over_seeds, test.p_value, reference, interval))
     if interval is not None and (estimate is None or abs(interval.estimate - estimate) > MISMATCH):
@@ -196,7 +198,7 @@ def _difference(
         interval=interval,
         p_value=test.p_value,
         p_adjusted=test.p_adjusted,
-        improvement=_improvement(wide.loc[over_seeds.index], label + with_draws(draws), reference),
+        improvement=None if over_seeds.empty else _improvement(wide.loc[over_seeds.index], name, reference),
         problems=tuple(problems),
     )
 
@@ -204,7 +206,7 @@ def _difference(
 def _problems(
     over_seeds: "pd.Series[float]", p_value: float | None, reference: str, interval: Interval | None
 ) -> Iterator[str]:
-    """Say why there is no interval or no test."""
+    """Tell why there is no interval or no test."""
     if len(over_seeds) == 0:
         yield f"no seed in common with {reference}"
     elif len(over_seeds) == 1:
@@ -217,15 +219,15 @@ def _problems(
         yield "no interval without the predictions for each test image"
 
 
-def _improvement(common: pd.DataFrame, label: str, reference: str) -> Improvement | None:
+def _improvement(common: pd.DataFrame, name: str, reference: str) -> Improvement:
     """Probability of improvement over the seeds that both have, which are the rows."""
-    return None if common.empty else probability_of_improvement({"": common[label]}, {"": common[reference]})
+    return probability_of_improvement({"": common[name]}, {"": common[reference]})
 
 
 def _intervals(
     runs: Runs, group: pd.DataFrame, reference: str, others: Sequence[tuple[str, int]]
 ) -> Mapping[tuple[str, int], Interval]:
-    """Intervals over seeds and images of the methods whose predictions are there, all with the same weights."""
+    """Intervals over seeds and images of the methods with predictions, all with the same weights."""
     comparison = str(group["comparison"].iloc[0])
     theirs = runs.correct(comparison, reference, 0)
     known: dict[tuple[str, int], Floats] = {}
@@ -245,11 +247,10 @@ def _cells(difference: Difference, digits: int) -> list[Cell]:
         return [against, Cell(NOTHING), Cell(NOTHING), Cell(NOTHING)]
     interval, improvement, p_value = difference.interval, difference.improvement, difference.p_adjusted
     low, high = (interval.low, interval.high) if interval else (None, None)
-    points = [
-        None if value is None else signed(number(100 * value, digits)) for value in (difference.estimate, low, high)
-    ]
-    chances = [None if value is None else f"{value:.2f}" for value in (improvement.probability, improvement.low)]
-    chances.append(None if improvement.high is None else f"{improvement.high:.2f}")
+    values = (difference.estimate, low, high)
+    points = [None if value is None else signed(number(100 * value, digits)) for value in values]
+    values = (improvement.probability, improvement.low, improvement.high)
+    chances = [None if value is None else f"{value:.2f}" for value in values]
     significant = p_value is not None and p_value <= LEVEL and difference.seeds >= difference.asked
     seeds = difference.seeds
     cell = Cell(_with_ends(points), difference.estimate, None, seeds, best=significant).of(difference.asked)
@@ -258,7 +259,7 @@ def _cells(difference: Difference, digits: int) -> list[Cell]:
 
 
 def _with_ends(texts: Sequence[str | None]) -> str:
-    """Write a number with the ends of its interval in brackets, where there is one."""
+    """Write a number with the ends of its interval, if any, in brackets."""
     middle, low, high = texts
     return f"{middle}" if low is None else f"{middle} [{low}, {high}]"
 
@@ -268,22 +269,13 @@ def _p_text(p_value: float) -> str:
 
 
 def _not_computed(found: Sequence[Difference]) -> list[str]:
-    """Say what is missing in the table and why, the methods with one reason together."""
+    """List what the table lacks and why, the methods with the same reason together."""
     by_problem: dict[str, list[str]] = {}
     for difference in found:
         for problem in difference.problems:
             name = f"{difference.label}{with_draws(difference.draws)} on {difference.comparison}"
             by_problem.setdefault(problem, []).append(name)
     return [f"Not computed, {problem}: {few_names(names, MOST_NAMED)}." for problem, names in by_problem.items()]
-
-
-def _not_compared(comparisons: Sequence[str]) -> list[str]:
-    if not comparisons:
-        return []
-    return [
-        f"Nothing is compared on {few_names(comparisons, MOST_NAMED)}: a single method, one epoch of training, or no "
-        "method with all seeds to compare with."
-    ]
 
 
 def _line(row: Row, difference: Difference) -> dict[str, object]:

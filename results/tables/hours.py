@@ -1,4 +1,4 @@
-"""Hours of search and training, and those beyond what `none` takes: never of two devices together."""
+"""Hours of search and training, and those beyond the hours of `none`, for each device apart."""
 
 import math
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from augbench.results.model.costs import SECONDS_IN_AN_HOUR, plain_training
 from augbench.results.model.table import Cell, Column, mean_cell, signed
 
 HOURS_DEFINITION = (
-    "Hours, or minutes where they are few: search and training of one run, wall clock, without compilation, evaluation "
-    "and tuning; GPU-hours where the device is a GPU. Extra: those beyond none's, one copy of each image, with the "
-    "same seed, data, network, budget and device. (k/N): only k of the N seeds were run on that one device from start "
-    "to end and, for extra, those of none too."
+    "Hours, or minutes if they are few: search and training of one run, wall clock, without compilation, evaluation "
+    "and tuning; GPU-hours if the device is a GPU. Extra: those beyond none's, one copy of each image, with the same "
+    "seed, data, network, budget and device. (k/N): only k of the N seeds were run on that one device from start to "
+    "end and, for extra, those of none too."
 )
 MINUTES_UP_TO = 0.5  # hours
 Hours = dict[str, "pd.Series[float]"]
@@ -24,10 +24,10 @@ def hours_rows(group: pd.DataFrame, asked: int) -> Iterator[tuple[Column, dict[s
 
     Args:
         group: Finished runs of one comparison.
-        asked: Number of seeds that were asked for.
+        asked: Number of requested seeds.
 
     Yields:
-        What a row shows, and its cells by label. Cells hold hours, also where their texts are in minutes.
+        The measure of a row, and its cells by label. Cells hold hours, even if their texts are in minutes.
     """
     timed = group[["seconds_search", "seconds_training"]].notna().all(axis=1)
     for device, here in group[timed].groupby("device"):

@@ -1,4 +1,4 @@
-"""Our numbers beside published ones, with the difference; published numbers enter nothing else."""
+"""Our numbers beside published ones, with the difference; published numbers are used nowhere else."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from augbench.bench.experiment.protocol import Budget
 from augbench.results.model.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.model.definitions import accuracy_definition, calibration_definition
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
 from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, mean_cell, number, signed
 from augbench.results.published import load_published
-from augbench.results.records.contents import Result
 from augbench.results.tables.comparison import device_of, row_of, with_draws
 from augbench.results.tables.hours import extra_hours, hours_by_label
 
@@ -33,7 +31,7 @@ HOURS = ("gpu_hours", "extra_gpu_hours")
 BINNED = ("ece", "ece_equal_mass")
 PUBLISHED_BINS = 15  # of the calibration error in all sources
 FACTS = {"epochs": "epochs", "batch_size": "images in a batch", "copies": "copies of each image", "n": "runs"}
-"""What of a setup is compared, by its column in the published numbers, and how people call it."""
+"""Names of the facts of a setup that are compared, by their column in the published numbers."""
 COLUMNS = (
     Column("Ours", "ours", None, ""),
     Column("Published", "published", None, ""),
@@ -54,7 +52,7 @@ class _Pair:
     setup: Mapping[str, int]
 
     def differs(self, line: "pd.Series[Any]") -> str:
-        """Say what is known to differ in the setup of a published number or is not stated; empty for nothing."""
+        """List what differs in the setup of a published number, or is not stated there; may be empty."""
         known, silent = [], []
         for column, name in FACTS.items():
             theirs, ours = line[column], self.setup.get(column)
@@ -67,19 +65,16 @@ class _Pair:
 
     @property
     def differing(self) -> list[str]:
-        """What differs from each of the published numbers, without repeats."""
+        """The differences from each published number, without repeats."""
         return list(dict.fromkeys(filter(None, (self.differs(line) for _, line in self.published.iterrows()))))
 
 
 def published_tables(runs: Runs, files: Sequence[Path] = ()) -> list[Table]:
-    """Show what was measured here beside what others have published of the same method, data set and network.
+    """Show our numbers beside published ones of the same method, data set and network, in one table if there are any.
 
     Args:
-        runs: What was measured here.
+        runs: Our runs.
         files: CSV files of more published numbers, see `load_published`.
-
-    Returns:
-        One table; none where nothing was published of any method, data set and network here.
 
     Raises:
         UserError: If no run is finished or a file is damaged.
@@ -106,7 +101,7 @@ def published_tables(runs: Runs, files: Sequence[Path] = ()) -> list[Table]:
 
 
 def _about(published: pd.DataFrame, group: pd.DataFrame) -> pd.DataFrame:
-    """Published numbers of the data set and network of a comparison; none where its data set has other options."""
+    """Published numbers of the data set and network of a comparison; none if its data set has other options."""
     first = group.iloc[0]
     if first["dataset_label"] != first["dataset"]:
         return published.iloc[:0]
@@ -134,22 +129,21 @@ def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pa
 
 
 def _setup(runs: Runs, inside: pd.DataFrame) -> dict[str, int]:
-    """How our networks were trained, as far as runs of one method have that in common."""
-    folders = set(inside["folder"])
-    records = [record for record in runs.records if record.name in folders]
-    setups = [_setup_of(record.spec.budget, record.result) for record in records if record.result is not None]
-    values = {name: {setup[name] for setup in setups} for name in ("epochs", "batch_size", "copies")}
+    """How our networks were trained, as far as all runs of one method have it in common."""
+    values: dict[str, set[int]] = {"epochs": set(), "batch_size": set(), "copies": set()}
+    for record in runs.records:
+        if record.result is not None and record.name in set(inside["folder"]):
+            result, budget = record.result, record.spec.budget
+            epochs = result.epochs or budget.epochs
+            copies = max(1, round(result.image_passes.get("training", 0) / (epochs * result.train_images)))
+            setup = {"epochs": epochs, "batch_size": budget.images_in_batch(copies), "copies": copies}
+            for name, value in setup.items():
+                values[name].add(value)
     return {name: found.pop() for name, found in values.items() if len(found) == 1}
 
 
-def _setup_of(budget: Budget, result: Result) -> dict[str, int]:
-    epochs = result.epochs or budget.epochs
-    copies = max(1, round(result.image_passes.get("training", 0) / (epochs * result.train_images)))
-    return {"epochs": epochs, "batch_size": budget.images_in_batch(copies), "copies": copies}
-
-
 def _ours(runs: Runs, group: pd.DataFrame, label: str, metric: str, draws: int | None) -> Cell:
-    """Our number of a method, empty where there is none that could stand beside the published one."""
+    """Our number of a method, empty if none is comparable with the published one."""
     inside = group[group["label"] == label]
     if metric in HOURS:
         timed = group[group["seconds_training"].notna() & (group["device"] == inside["device"].iloc[0])]
@@ -169,7 +163,7 @@ Source = tuple[str, str, str, str, str, str]
 
 
 def _source(line: "pd.Series[Any]") -> Source:
-    """What a number of a source shares with others of it: source, table, variant, what the sd is over, n, note."""
+    """What numbers of a source share: source, table, variant, what the sd is over, n, note."""
     n = "" if pd.isna(line["n"]) else str(line["n"])
     return line["source"], line["table"], line["variant"], line["sd_over"], n, line["note"]
 
@@ -200,14 +194,14 @@ def _difference(pair: _Pair, line: "pd.Series[Any]") -> float | None:
 
 
 def _digits(value: float, factor: int) -> int:
-    """Decimals that a published number is given with, at least one for a percentage."""
+    """Decimals of a published number, at least one for a percentage."""
     exponent = Decimal(_plain(value, factor)).as_tuple().exponent
     decimals = -exponent if isinstance(exponent, int) else 0
     return max(1 if factor == 100 else 0, decimals)
 
 
 def _plain(value: float, factor: int) -> str:
-    """A number as it was published: percentages in the file are shares, which floats would give tails."""
+    """Write a number as it was published: the file has fractions in place of percentages; floats would add digits."""
     return f"{(Decimal(repr(float(value))) * factor).normalize():f}"
 
 
@@ -256,9 +250,9 @@ def _definitions(shown: pd.DataFrame, measures: Sequence[Column]) -> tuple[str, 
     return (
         "Published numbers are in none of our means, ranks and tests, and no difference is a test. Differences of "
         f"accuracies are in percentage points. Hardware differs, so that hours have no difference ({NOTHING}).",
-        "A published number of the same name is not of the same experiment. What differs, D1 and so on: what is known "
-        "of its setup that is otherwise here, theirs before ours, and what its source does not state. Software and "
-        "more differ besides.",
+        "A published number of the same name is not of the same experiment. What differs, D1 and so on: known "
+        "differences of its setup, theirs before ours, and what its source does not state. Software and more differ "
+        "besides.",
         *([accuracy_definition(shown, draws)] if "accuracy" in metrics else []),
         *([calibration_definition(shown)] if metrics & {"nll", "brier", "ece"} else []),
     )

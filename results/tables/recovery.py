@@ -1,4 +1,4 @@
-"""How much of a planted symmetry each learner recovered: a table across laws, and one coordinate by coordinate."""
+"""How well each learner recovered planted symmetries: a table across distributions, and one by coordinate."""
 
 import re
 from dataclasses import replace
@@ -74,11 +74,11 @@ def coordinate_table(runs: Runs) -> Table:
 
 
 def _planted(runs: Runs) -> pd.DataFrame:
-    """Finished runs on planted data, named and grouped across laws, with every number that the tables show.
+    """Finished runs on planted data, named and grouped across laws.
 
     Returns:
-        The columns of `runs.runs`, `accuracy`, and for each coordinate `recovery_distance/<coordinate>` (NaN where
-        nothing is known) and `planted/<coordinate>`, whether the law changes it.
+        The columns of `runs.runs`, `accuracy`, and for each coordinate `recovery_distance/<coordinate>` (NaN if
+        unknown) and `planted/<coordinate>`, whether the law changes it.
     """
     finished = runs.finished()
     planted = finished[finished["law"].notna()]
@@ -99,7 +99,7 @@ def _planted(runs: Runs) -> pd.DataFrame:
 
 
 def _natural_order(law: str) -> tuple[bool, list[str | float]]:
-    """Nothing first, then by name and, within a name, by number."""
+    """Order laws: none first, then by name and, within a name, by number."""
     parts = re.split(r"(\d+(?:\.\d+)?)", law)
     return law != "none", [float(part) if index % 2 else part for index, part in enumerate(parts)]
 
@@ -108,12 +108,11 @@ def _row(inside: pd.DataFrame, cells: tuple[Cell, ...], comparison: str) -> Row:
     row = replace(row_of(inside, str(inside["label"].iloc[0]), cells), comparison=comparison)
     if row.seeds is not None:
         return row
-    # Where laws have different numbers of seeds, no n holds for the whole row.
-    full = [cell.count > 0 and cell.count == cell.asked for cell in cells]
-    named = [
-        replace(cell, text=f"{cell.text} (n = {cell.count})") if is_full else cell
-        for cell, is_full in zip(cells, full, strict=True)
-    ]
+    # Laws have different numbers of seeds: no n holds for the whole row.
+    named = (
+        replace(cell, text=f"{cell.text} (n = {cell.count})") if cell.count and cell.count == cell.asked else cell
+        for cell in cells
+    )
     return replace(row, cells=tuple(named))
 
 

@@ -1,4 +1,4 @@
-"""Any tidy frame as a table: what to take for a table of one's own."""
+"""Any tidy frame as a table: the way to a table of one's own."""
 
 import pandas as pd
 
@@ -29,14 +29,14 @@ def tidy_table(
             and one with numbers. A run has at most one number for each column.
         name: What files and documents call the table.
         title: One line.
-        columns: The column of the frame whose values head the columns of the table, in the order in which they occur.
+        columns: The column of the frame whose values are the headings of the table, in their order.
         value: The column with the numbers.
         unit: Their unit.
-        factor: What to multiply them by in the text, 100 for percentages.
+        factor: Multiplies them in the text, 100 for percentages.
         digits: Decimals in the text.
 
     Returns:
-        Cells are mean ± standard deviation over seeds, with n/N where some are missing.
+        Cells are mean ± standard deviation over seeds, with n/N if some are missing.
 
     Raises:
         UserError: If no run is finished.

@@ -5,8 +5,6 @@ import math
 import subprocess
 import sys
 import zipfile
-from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from benchmarks import gpu, gpu_pack, gpu_run
 from benchmarks.gpu_pack import pack, read_digits, read_photographs
 from benchmarks.gpu_parts import Outcome, Part, State, Work
 from benchmarks.made_up import made_up_images
-from benchmarks.rows import Entry, Row, Settings, compare
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -73,23 +70,6 @@ def test_old_wheels_are_taken_out_and_too_much_is_refused(
         pack(tmp_path, tmp_path)
 
 
-def test_wheels_are_those_of_this_environment_for_the_other_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commands: list[Sequence[str]] = []
-
-    def fail(command: Sequence[str], **_: Any) -> Namespace:
-        commands.append(command)
-        return Namespace(returncode=1)
-
-    monkeypatch.setattr(subprocess, "run", fail)
-    monkeypatch.setattr(gpu_pack, "version", lambda name: "1.5")
-    with pytest.raises(UserError, match=r"pip could not download pydantic==1\.5, .* for Python 3\.12"):
-        gpu_pack._download_wheels(tmp_path)
-    assert {"--no-deps", "--only-binary=:all:", "kornia-rs==1.5"} <= set(commands[0])
-    assert commands[0][commands[0].index("--python-version") + 1] == "3.12"
-
-
 def test_wheels_are_found_before_other_packages(tmp_path: Path) -> None:
     carried = tmp_path / "carried"
     carried.mkdir()
@@ -128,18 +108,6 @@ def test_the_summary_names_goals_and_failures() -> None:
     ]
 
 
-def test_rows_of_a_section_are_kept_case_by_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def section_that_breaks(settings: Settings) -> list[Row]:
-        compare("section", "first", {"ours": Entry(lambda: None)}, settings)
-        raise RuntimeError
-
-    found: dict[str, Any] = {}
-    monkeypatch.setattr(gpu_run, "section", lambda name: section_that_breaks)
-    with pytest.raises(RuntimeError):
-        gpu_run.measure_section(Work(torch.device("cpu"), tmp_path, add=found.__setitem__), "any", rounds=3)
-    assert len(found["first: ours"]["values"]) == 3
-
-
 def test_the_plain_path_is_measured_where_the_kernel_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused_resampling, "usable", lambda device: True)
     fused = "fused, float32 against float64, a case"
@@ -159,15 +127,6 @@ def test_the_plain_path_is_measured_where_the_kernel_failed(tmp_path: Path, monk
         )
         assert usable == [used]
         assert (told in found) is not used
-
-
-def test_a_part_does_not_count_as_earlier_than_itself(tmp_path: Path) -> None:
-    def part(work: Work) -> None:
-        work.add("earlier", list(work.earlier))
-
-    chosen = [Part("machine", 5, part), Part("kernel", 5, part)]
-    outcomes = gpu_run.measure(Work(torch.device("cpu"), tmp_path), chosen, 60, tmp_path / "out.json")
-    assert [outcome.found["earlier"] for outcome in outcomes.values()] == [[], ["machine"]]
 
 
 @pytest.mark.parametrize(("folder", "out"), [("nowhere", "out.json"), ("carried", "nowhere/out.json")])

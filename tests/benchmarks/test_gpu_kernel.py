@@ -1,9 +1,5 @@
 """The comparison of the kernel with float64 and with what memory allows, on a CPU."""
 
-import math
-from pathlib import Path
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
@@ -11,8 +7,7 @@ from torch import Tensor
 from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.augmentation.fused_resampling import Crops
 from benchmarks import gpu_kernel
-from benchmarks.gpu_kernel import Case, errors, fractions, plain, source_of, times
-from benchmarks.gpu_parts import Work
+from benchmarks.gpu_kernel import Case, errors, fractions, plain, source_of
 
 CPU = torch.device("cpu")
 CASE = Case(3, 8, 5, 2, torch.float32)
@@ -72,24 +67,3 @@ def test_images_to_gather_from_do_not_fit_a_cache() -> None:
     assert len(not_gathered.images) == 5
     assert not_gathered.batch()[0].indices is None
     assert set(gathered.batch()[0].offsets.flatten().tolist()) <= {0, 1, 2}
-
-
-def test_times_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_kernel, "ROTATED_BYTES", 3 * CASE.bytes)
-    monkeypatch.setattr(gpu_kernel, "take_turns", lambda contestants, *_: {name: [6.0, 9.0] for name in contestants})
-    found = times(CASE, plain, Work(CPU, Path()))
-    assert found == {name: [2.0, 3.0] for name in ("forward", "forward, backward", "draw, compose, forward")}
-
-
-def test_goals_are_for_the_worst_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    # what a NaN is compared with may be smaller or larger: neither may win
-    made_up = iter([1e-7, math.nan, 1e-6, 1e-7, 2e-7, 1e-7])
-    kinds = ("values", *gpu_kernel.AGREE)
-    monkeypatch.setattr(gpu_kernel, "errors", lambda *_: dict.fromkeys(kinds, next(made_up)))
-    found: dict[str, Any] = {}
-    work = Work(CPU, Path(), add=found.__setitem__)
-    for name in ("broken", "right"):
-        gpu_kernel._compare(work, [CASE] * 3, name, plain)
-    assert [found[f"goal: broken against float64: {kind}"]["met"] for kind in kinds] == [False] * 3
-    assert [found[f"goal: right against float64: {kind}"]["met"] for kind in kinds] == [True] * 3
-    assert found["goal: right against float64: values"]["value"] == pytest.approx(2e-7)

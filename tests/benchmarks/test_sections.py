@@ -4,7 +4,6 @@ import json
 import math
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from benchmarks import epoch, machine, memory, overhead, step
 from benchmarks.__main__ import main
 from benchmarks.file_calls import read_trace
 from benchmarks.made_up import made_up_data, new_run
-from benchmarks.rows import Entry, Goal, Row, Settings
+from benchmarks.rows import Goal, Row, Settings
 from benchmarks.sections import SECTIONS, section
 from benchmarks.showing import bound, measured, tables, verdict
 from benchmarks.timing import Spread
@@ -80,22 +79,6 @@ def test_sections_do_without_what_a_machine_that_only_measures_lacks() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(step.__file__).parents[1]
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_both_sides_of_a_step_have_equally_many_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    passes: dict[str, int] = {}
-
-    def count(name: str, case: str, entries: dict[str, Entry], settings: Settings, images: int) -> list[Row]:
-        for who, entry in entries.items():
-            assert isinstance(entry.run, partial)
-            entry.run()
-            passes[who] = entry.run.func.__self__.cost.image_passes["training"]
-        assert set(passes.values()) == {images}
-        return []
-
-    monkeypatch.setattr(step, "compare", count)
-    step.measure(QUICK)
-    assert set(passes) == {"none", "scale"}
 
 
 def test_an_epoch_is_an_epoch_again_and_again() -> None:

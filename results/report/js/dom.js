@@ -21,17 +21,12 @@ function drawn(name, attributes, ...children) {
   return build(document.createElementNS(SVG_NAMESPACE, name), attributes, children);
 }
 
-/** What the page was given, as one object. */
-function readData() {
-  return JSON.parse(document.getElementById("data").textContent);
-}
-
 /** Distinct values in the order in which they come first. */
 function distinct(values) {
   return [...new Set(values)];
 }
 
-/** A number with three or four digits that say something; a dash for nothing. */
+/** A number with three or four significant digits; a dash for a missing one. */
 function shown(value) {
   if (value === null || value === undefined) return NOTHING;
   const size = Math.abs(value);
@@ -46,17 +41,14 @@ function percent(share) {
   return share === null || share === undefined ? NOTHING : `${(100 * share).toFixed(2)} %`;
 }
 
-/** Fill a select with options of text and value, and choose the first that is wanted. */
-function fillSelect(select, options, wanted) {
-  select.replaceChildren(...options.map(([text, value]) => element("option", { value }, text)));
-  const values = options.map(([, value]) => String(value));
-  select.value = values.includes(String(wanted)) ? wanted : values[0];
+/** Options of a select, of text and value, for some values. */
+function each(values) {
+  return values.map((value) => [String(value), value]);
 }
 
-/** Add a select with its label to some controls, or hide it where there are too few options to choose from. */
-function addSelect(controls, label, options, wanted, changed, fewest = 2) {
-  const select = element("select", {});
-  fillSelect(select, options, wanted);
+/** Add a select with its label to some controls, hidden if it has fewer than `fewest` options of text and value. */
+function addSelect(controls, label, options, changed, fewest = 2) {
+  const select = element("select", {}, ...options.map(([text, value]) => element("option", { value }, text)));
   select.addEventListener("change", changed);
   const box = element("label", {}, label, select);
   box.hidden = options.length < fewest;
@@ -64,7 +56,7 @@ function addSelect(controls, label, options, wanted, changed, fewest = 2) {
   return select;
 }
 
-/** Call something with the width of an element, now and whenever it changes. */
+/** Call `draw` with the width of an element, now and whenever it changes; returns a function that draws it again. */
 function whenSized(box, draw) {
   let last = 0;
   const observer = new ResizeObserver(() => {

@@ -5,14 +5,9 @@ const TRAINING = "training";
 /** Panels for one data set and one kind of number: one for each method, a line for each number. */
 function startLearned(section, data, methods) {
   const { kinds, looks, panels } = data;
-  const figure = section.querySelector("figure");
-  const box = figure.querySelector("[data-chart]");
-  const controls = section.querySelector(".controls");
-  const tip = newTip(figure);
+  const { figure, box, tip, choose } = newExplorer(section, methods, draw);
   box.classList.add("panels");
-  const redraw = whenSized(box, () => keepingFocus(box, draw));
-  const choose = (label, options) => addSelect(controls, label, options, options[0][1], redraw);
-  const comparison = choose("Data set", distinct(panels.map((panel) => panel.comparison)).map((name) => [name, name]));
+  const comparison = choose("Data set", each(distinct(panels.map((panel) => panel.comparison))));
   const learned = kinds.filter(({ name }) => name !== TRAINING);
   const all = learned.length > 1 ? [["all that are learned", ""]] : [];
   const kind = choose("Numbers", [...all, ...kinds.map(({ name, label }) => [label, name])]);
@@ -110,6 +105,4 @@ function startLearned(section, data, methods) {
     });
     name();
   }
-
-  methods.whenChanged(redraw);
 }

@@ -1,4 +1,4 @@
-// How good against how expensive, with those that nothing else beats in both.
+// Quality against cost, with the Pareto front.
 
 /**
  * Indices of the points that no other one beats: at most as expensive and at least as good, and better in one of both.
@@ -20,15 +20,8 @@ function frontOf(points, sign) {
 /** The explorer: what is on either axis, for which data set, device and number of draws, means or single runs. */
 function startPareto(section, data, methods) {
   const { metrics, costs, draws, groups, runs } = data;
-  const figure = section.querySelector("figure");
-  const box = figure.querySelector("[data-chart]");
-  const note = section.querySelector("[role=status]");
-  const controls = section.querySelector(".controls");
-  const tip = newTip(figure);
-  const redraw = whenSized(box, (width) => keepingFocus(box, () => draw(width)));
-  const choose = (label, options, wanted) => addSelect(controls, label, options, wanted, redraw);
+  const { figure, box, note, tip, choose } = newExplorer(section, methods, draw);
   const named = (entries) => entries.map(({ name, label }) => [label, name]);
-  const each = (values) => values.map((value) => [String(value), value]);
   const clocked = runs.filter((run) => run.costs.work !== null);
   const comparison = choose("Data set", each(distinct(groups.map((group) => group.comparison))));
   const metric = choose("Metric", named(metrics));
@@ -89,7 +82,7 @@ function startPareto(section, data, methods) {
       : `There is nothing to show for this choice.${timeless(isTime)}`;
   }
 
-  /** Why means may be missing where a time is chosen. */
+  /** Why means may be missing if a time is chosen. */
   function timeless(isTime) {
     const moved = pointsAre.value === "groups" && groups.some(({ costs: known }) => known.work === null);
     return isTime && moved ? " Means of runs on several devices have no time; look at single runs." : "";
@@ -124,6 +117,4 @@ function startPareto(section, data, methods) {
     ];
     return { node, lines: onFront ? [...lines, "on the Pareto front"] : lines };
   }
-
-  methods.whenChanged(redraw);
 }

@@ -1,6 +1,25 @@
 // What a pointer or the keyboard is on: a tip beside it, and one stop of the Tab key for each chart.
 
-/** A tip that belongs to a figure; screen readers get the same words from what is pointed at. */
+/**
+ * The parts of a section with a chart: its figure, the box to draw in, its note and tip, and `choose`, which adds a
+ * select. `draw` gets the width of the box, now and whenever anything changes.
+ */
+function newExplorer(section, methods, draw) {
+  const figure = section.querySelector("figure");
+  const box = figure.querySelector("[data-chart]");
+  const controls = section.querySelector(".controls");
+  const redraw = whenSized(box, (width) => keepingFocus(box, () => draw(width)));
+  methods.whenChanged(redraw);
+  return {
+    figure,
+    box,
+    note: section.querySelector("[role=status]"),
+    tip: newTip(figure),
+    choose: (label, options) => addSelect(controls, label, options, redraw),
+  };
+}
+
+/** A tip that belongs to a figure; screen readers get the same words from the marker. */
 function newTip(figure) {
   const tip = element("div", { class: "tip", "aria-hidden": "true" });
   tip.hidden = true;

@@ -3,23 +3,14 @@
 /** Reliability diagrams: a panel for the lines, and one for how many images are in each bin. */
 function startReliability(section, data, methods) {
   const { few, lines } = data;
-  const figure = section.querySelector("figure");
-  const box = figure.querySelector("[data-chart]");
-  const controls = section.querySelector(".controls");
-  const note = section.querySelector("[role=status]");
-  const tip = newTip(figure);
-  const redraw = whenSized(box, (width) => keepingFocus(box, () => draw(width)));
-  const each = (values) => values.map((value) => [String(value), value]);
-  const choose = (label, values) => addSelect(controls, label, each(values), values[0], redraw);
-  const comparison = choose("Data set", distinct(lines.map((line) => line.comparison)));
-  const draws = choose("Test-time draws", distinct(lines.map((line) => line.draws)).sort((a, b) => a - b));
+  const { figure, box, note, tip, choose } = newExplorer(section, methods, draw);
+  const comparison = choose("Data set", each(distinct(lines.map((line) => line.comparison))));
+  const draws = choose("Test-time draws", each(distinct(lines.map((line) => line.draws)).sort((a, b) => a - b)));
   const whole = { domain: [0, 100], ticks: [0, 20, 40, 60, 80, 100] };
 
   function draw(width) {
-    const chosen = lines.filter(
-      (line) =>
-        line.comparison === comparison.value && String(line.draws) === draws.value && methods.isShown(line.label),
-    );
+    const here = lines.filter((line) => line.comparison === comparison.value && String(line.draws) === draws.value);
+    const chosen = here.filter((line) => methods.isShown(line.label));
     const size = Math.min(width, 640);
     const upper = newChart({
       width: size,
@@ -34,7 +25,7 @@ function startReliability(section, data, methods) {
     const lower = newChart({
       width: size,
       height: 170,
-      name: `Share of the images in each bin, ${comparison.value}`,
+      name: `Fraction of the images in each bin, ${comparison.value}`,
       x: { ...whole, label: "Confidence (%)" },
       y: { domain: [0.05, 120], logarithmic: true, ticks: [0.1, 1, 10, 100], label: "Images (%, log)" },
     });
@@ -42,18 +33,20 @@ function startReliability(section, data, methods) {
     box.replaceChildren(upper.svg, lower.svg);
     makeReachable(figure, tip, entries);
     note.textContent = chosen.length
-      ? `${chosen.length} of ${lines.filter((line) => line.comparison === comparison.value && String(line.draws) === draws.value).length} methods shown.`
+      ? `${chosen.length} of ${here.length} methods shown.`
       : "There is nothing to show for this choice.";
   }
 
   function drawLine(chart, { label, bins }) {
     const look = methods.look(label);
-    const filled = bins.map(([count, confidence, accuracy], index) => ({ count, confidence, accuracy, index }));
-    const places = filled
-      .filter(({ count }) => count >= few)
-      .map((bin) => ({ ...bin, place: [chart.x(100 * bin.confidence), chart.y(100 * bin.accuracy)] }));
-    chart.plot.append(curve(look, places.map(({ place }) => place)));
-    return places.map(({ place: [x, y], count, confidence, accuracy, index }) => {
+    const filled = bins
+      .map(([count, confidence, accuracy], index) => ({ count, confidence, accuracy, index }))
+      .filter(({ count }) => count >= few);
+    const place = ({ confidence, accuracy }) => [chart.x(100 * confidence), chart.y(100 * accuracy)];
+    chart.plot.append(curve(look, filled.map(place)));
+    return filled.map((bin) => {
+      const { count, confidence, accuracy, index } = bin;
+      const [x, y] = place(bin);
       const ring = drawn("circle", { class: "ring", cx: x, cy: y, r: 10 });
       const node = drawn("g", { class: "point" }, ring, marker(look, x, y, 4));
       chart.plot.append(node);
@@ -71,6 +64,4 @@ function startReliability(section, data, methods) {
     });
     chart.plot.append(curve(methods.look(label), places));
   }
-
-  methods.whenChanged(redraw);
 }

@@ -91,7 +91,7 @@ function startTables(section, methods) {
   for (const [name, label] of [["dataset", "Data set"], ["draws", "Test-time draws"], ["state", "State"]]) {
     const values = distinct([...rows.values()].flat().map(({ values: own }) => own[name]).filter((own) => own));
     values.sort(WORDS.compare);
-    chosen[name] = addSelect(controls, label, [["all", ""], ...values.map((value) => [value, value])], "", apply, 3);
+    chosen[name] = addSelect(controls, label, [["all", ""], ...each(values)], apply, 3);
   }
   const search = element("input", { type: "search", placeholder: "any words" });
   search.addEventListener("input", apply);

@@ -4,11 +4,7 @@ from collections.abc import Sequence
 
 
 def cut(widths: Sequence[int], room: int) -> list[list[int]]:
-    """Cut columns into as few blocks as fit, about equally wide, which looks better than full ones and a rest.
-
-    Args:
-        widths: Of all columns.
-        room: For the columns of one block; a single column may be wider.
+    """Cut columns into as few blocks of width `room` as possible, about equally wide; a single column may be wider.
 
     Returns:
         The indices of the columns of each block, in order; one empty block for no columns.

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from augbench.results.model.table import Cell, Row, Table
+from augbench.results.model.table import Row, Table
 
 
 def to_plain(files: Mapping[str, Sequence[Table]]) -> dict[str, Any]:
-    """Make plain values of tables, by the name of their file; what is no number is None."""
+    """Make plain values of tables, by the name of their file; NaN and infinite numbers become None."""
     return {name: [_table(table) for table in tables] for name, tables in files.items()}
 
 
@@ -25,12 +25,8 @@ def _table(table: Table) -> dict[str, Any]:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    about = {key: value for key, value in asdict(row).items() if key != "cells"}
-    return {**about, "cells": [_cell(cell) for cell in row.cells]}
-
-
-def _cell(cell: Cell) -> dict[str, Any]:
-    return asdict(cell) | {"mean": _finite(cell.mean), "sd": _finite(cell.sd)}
+    cells = [asdict(cell) | {"mean": _finite(cell.mean), "sd": _finite(cell.sd)} for cell in row.cells]
+    return asdict(row) | {"cells": cells}
 
 
 def _finite(number: float | None) -> float | None:

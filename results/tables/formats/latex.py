@@ -20,8 +20,8 @@ NOTE_WIDTH = 130  # characters in a line of the notes
 def to_latex(table: Table) -> str:
     r"""Write `table*` environments with the notes below the last one.
 
-    A table too wide to be read on a page is cut into blocks of columns, and each is shrunk to the width of the text if
-    need be. What is too tall for a page goes on in another environment, under the same number.
+    A table that is too wide is cut into blocks of columns, each shrunk to the width of the text if need be. A table
+    that is too tall for a page continues in another environment, under the same number.
     """
     notes = "\n\n".join(escape_latex(note) for note in (*table.notes, *table.definitions))
     pages: list[list[str]] = [[]]
@@ -52,10 +52,10 @@ def _parts(table: Table) -> Iterator[Table]:
 
 
 def _environment(table: Table, number: int, blocks: Sequence[str], notes: str, pages: int) -> str:
-    title = escape_latex(table.title) if number == 1 else rf"{escape_latex(table.title)} (continued)"
-    start = rf"\caption{{{title}}}"
-    label = rf"\label{{tab:{table.name}}}"
-    head = [start, label] if number == 1 else [r"\addtocounter{table}{-1}", start]
+    title = escape_latex(table.title)
+    head = [rf"\caption{{{title}}}", rf"\label{{tab:{table.name}}}"]
+    if number > 1:
+        head = [r"\addtocounter{table}{-1}", rf"\caption{{{title} (continued)}}"]
     tail = [_NOTES.format(notes=notes)] if number == pages else []
     body = "\n\\par\\medskip\n".join([*blocks, *tail])
     lines = [r"\begin{table*}", r"\centering", *head, r"\par\smallskip", body, r"\end{table*}", ""]
@@ -63,7 +63,7 @@ def _environment(table: Table, number: int, blocks: Sequence[str], notes: str, p
 
 
 def _needs(lines: Sequence[str]) -> list[str]:
-    """Say what the document has to load."""
+    """List the packages that the document has to load."""
     packages = [r"% needs \usepackage{booktabs} and \usepackage{graphicx}"]
     if not set(NEEDS_T1).isdisjoint("".join(lines)):
         packages.append(r"% needs \usepackage[T1]{fontenc} for some of its letters")
@@ -79,7 +79,7 @@ def _blocks(table: Table) -> list[list[int]]:
 
 
 def _width(table: Table, index: int) -> int:
-    """Characters of a column whose heading may be folded between words."""
+    """Width in characters of a column whose heading may be folded between words."""
     words = table.columns[index].heading.split()
     numbers = (row.cells[index].text for row in table.rows)
     return max(min(NARROWEST, len(table.columns[index].heading)), *map(len, (*words, *numbers, "")))

@@ -53,10 +53,10 @@ _LIGATURES = re.compile("(?<=[-'`!?,‘’‚“”„‐‑‒–—―])(?=[-'
 
 
 def escape_latex(text: str) -> str:
-    """Make any text a plain one in LaTeX.
+    """Escape any text for LaTeX.
 
-    Letters of Europe stay as they are, in UTF-8; those of `NEEDS_T1` need the font encoding T1. What cannot be set
-    becomes its plainest form, such as `e` for `ễ`, or its number, such as U+4E2D.
+    European letters stay as they are, in UTF-8; those of `NEEDS_T1` need the font encoding T1. Other letters become
+    their plainest form, such as `e` for `ễ`, or their number, such as U+4E2D.
     """
     apart = _LIGATURES.sub("\u2060", unicodedata.normalize("NFC", text))
     return "".join(map(_known, apart))

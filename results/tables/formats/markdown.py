@@ -12,7 +12,7 @@ _ENTITIES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\n"): "
 
 
 def escape_markdown(text: str) -> str:
-    """Make any text a plain one in a cell of a Markdown table: no mark-up, no HTML, no end of the cell or line."""
+    """Escape any text for a cell of a Markdown table: no mark-up, no HTML, no end of the cell or line."""
     return _LIST.sub(r"\1\3\\\2\4", _SPECIAL.sub(r"\\\1", safe(text).translate(_ENTITIES)))
 
 

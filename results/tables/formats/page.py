@@ -9,11 +9,7 @@ from augbench.results.model.table import Table
 
 
 def to_html(tables: Sequence[Table]) -> str:
-    """Write a page that needs nothing but itself, with every text escaped; cells marked as best are bold.
-
-    Args:
-        tables: What to show, one below the other; the first one's title is the page's.
-    """
+    """Write one page of all tables, with the title of the first; every text is escaped, best cells are bold."""
     environment = Environment(
         loader=PackageLoader("augbench.results.tables.formats", "."),
         autoescape=True,

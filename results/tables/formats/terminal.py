@@ -23,8 +23,8 @@ def to_rich(table: Table, *, complete: bool = False) -> RichTable:
 
     Args:
         table: What to show.
-        complete: Show every column, with definitions; otherwise those columns that fit into 80 characters by their
-            ranks or, where none has a rank, all of them in blocks of that width.
+        complete: Show every column, with definitions; otherwise the columns that fit into 80 characters by their ranks
+            or, if none has a rank, all of them in blocks of that width.
     """
     blocks = _blocks(table, complete=complete)
     columns = [table.columns[index] for block in blocks for index in block]
@@ -50,12 +50,12 @@ def _blocks(table: Table, *, complete: bool) -> list[list[int]]:
 
 
 def _plain(text: str, style: str = "") -> Text:
-    """Make any text a plain one: what could steer the terminal is shown."""
+    """Escape any text: control characters are shown."""
     return Text(safe(text), style=style)
 
 
 def _seeds(rows: Sequence[Row]) -> str:
-    """Give the n of all numbers of a group that do not say another one."""
+    """Write the n of a group's numbers, unless they have their own."""
     numbers = {row.seeds for row in rows} - {None}
     return f", n = {numbers.pop()}" if len(numbers) == 1 else ""
 
@@ -68,7 +68,7 @@ def _in_brief(table: Table, columns: Sequence[Column]) -> str:
 
 
 def _fitting(table: Table) -> list[int]:
-    """Columns that the terminal has room for, chosen by their ranks, in the table's order."""
+    """Choose the columns that fit, by their ranks, in the table's order."""
     ranked = sorted((column.rank, index) for index, column in enumerate(table.columns) if column.rank)
     shown: list[int] = []
     left = WIDTH - 1 - _label_width(table)  # a blank at either end
@@ -87,7 +87,7 @@ def _label_width(table: Table) -> int:
 
 
 def _column_width(table: Table, rows: Sequence[Row], index: int) -> int:
-    """As wide as the numbers, so that headings and what stands in parentheses are folded, and numbers never."""
+    """Width of the numbers, which are never folded; headings and text in parentheses may be."""
     parts = [row.cells[index].text.partition(" (") for row in rows]
     folded = [table.columns[index].heading, *(f"({rest}" for _, _, rest in parts if rest)]
     return max(_longest_word(folded), *(len(number) for number, _, _ in parts))

@@ -8,10 +8,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from drawn import line, named, text
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
-from matplotlib.text import Text
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import write_json
@@ -47,11 +46,6 @@ def write_scores(write_run: WriteRun) -> WriteScores:
 
 def ellipses(axes: Axes) -> list[Ellipse]:
     return [patch for patch in axes.patches if isinstance(patch, Ellipse)]
-
-
-def text(figure: Figure) -> str:
-    """All that is written, on one line."""
-    return " ".join(" ".join(text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)).split())
 
 
 def published(**values: list[Any]) -> pd.DataFrame:
@@ -112,10 +106,7 @@ def test_marks_of_draws_have_numbers(tmp_path: Path, write_scores: WriteScores) 
     write_scores("none", {0: (0.8, 0.03)})
     (axes,) = calibration_figure(load_runs(tmp_path)).axes
     assert [text.get_text() for text in axes.texts] == ["4", "8"]
-    assert {str(line.get_label()) for line in axes.lines if not str(line.get_label()).startswith("_")} == {
-        "scale",
-        "none",
-    }
+    assert set(named(axes)) == {"scale", "none"}
 
 
 def test_of_many_numbers_of_draws_the_largest_is_drawn(tmp_path: Path, write_scores: WriteScores) -> None:
@@ -148,17 +139,14 @@ def test_peers_are_triangles(tmp_path: Path, write_scores: WriteScores) -> None:
     write_scores("none", {0: (0.95, 0.02)}, options={})
     numbers = published(method=["peer", "peer"], metric=["accuracy", "ece"], value=[0.96, 0.03])
     figure = calibration_figure(load_runs(tmp_path), numbers)
-    (mark,) = [line for line in figure.axes[0].lines if line.get_label() == "peer (published)"]
-    assert mark.get_marker() == "^"
-    assert [float(x) for x in mark.get_xdata()] == pytest.approx([4])
-    assert [float(y) for y in mark.get_ydata()] == pytest.approx([3])
+    assert line(figure.axes[0], "peer (published)") == [pytest.approx([4, 3])]
     assert "Dark triangles: published by a source" in text(figure)
     assert "so not the same experiment" in text(figure)
     assert not ellipses(figure.axes[0])
 
 
 def test_numbers_of_ones_own_are_drawn(tmp_path: Path, write_scores: WriteScores, augbench: CommandLine) -> None:
-    write_scores("none", {0: (0.95, 0.02)}, options={})
+    write_scores("none", {0: (0.95, 0.02)}, options={}, probe=())
     numbers = published(method=["peer", "peer"], metric=["accuracy", "ece"], value=[0.96, 0.03], sd=[0.01, 0.01])
     numbers.assign(sd_over="seeds", note="", n="").to_csv(tmp_path / "own.csv", index=False)
     command = ("figures", "--from", tmp_path, "--format", "svg", "--no-cache")
@@ -177,7 +165,7 @@ def test_peers_far_away_are_counted_and_not_drawn(tmp_path: Path, write_scores: 
     write_scores("scale", {0: (0.35, 0.03)}, options={})
     numbers = published(method=["peer", "peer"], metric=["accuracy", "ece"], value=[0.96, 0.03])
     figure = calibration_figure(load_runs(tmp_path), numbers)
-    assert not [line for line in figure.axes[0].lines if "published" in str(line.get_label())]
+    assert named(figure.axes[0]) == ["none", "scale"]
     assert "Outside the panel of mnist5k: 1 published method (error 4.0 %, ECE 3.0 %)." in text(figure)
 
 
@@ -192,8 +180,7 @@ def test_the_published_peers_of_the_paper_s_figure(tmp_path: Path, write_run: Wr
 
 
 def test_nothing_to_draw(tmp_path: Path, write_run: WriteRun) -> None:
-    folder = write_run()
-    path = folder.path / "result.json"
+    path = write_run().path / "result.json"
     result = json.loads(path.read_text("utf-8"))
     del result["metrics"]["0"]["ece"]
     write_json(path, result)

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from augbench.bench.experiment.labels import KNOWN_METHODS
-from augbench.results.figures.style import Colour, Look, block_looks, dataset_look, method_looks
+from augbench.results.figures.style import Colour, Look, method_looks
 
 Array = NDArray[np.float64]
 
@@ -73,8 +73,3 @@ def test_lines_are_seen_on_white() -> None:
     for look in looks().values():
         luminance = float(TO_XYZ[1] @ linear(look.colour))
         assert 1.05 / (luminance + 0.05) > 2.5
-
-
-def test_data_sets_and_blocks_keep_their_own_colours() -> None:
-    assert len({dataset_look(position).colour for position in range(10)}) == 10
-    assert len({(look.colour, look.dashes) for look in block_looks(["rotation", "x-scale", "x-shear"]).values()}) == 3

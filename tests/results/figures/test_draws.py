@@ -2,13 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.text import Text
+from drawn import line, points, text, unnamed
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.runs.run_folder import RunFolder
@@ -20,46 +16,33 @@ WriteRun = Callable[..., RunFolder]
 DRAWS = (1, 2, 4, 8, 16, 32)
 
 
-@pytest.fixture
-def runs(tmp_path: Path, write_run: WriteRun) -> Runs:
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory, write_run_below: WriteRun) -> Runs:
+    out = tmp_path_factory.mktemp("draws")
     for seed in range(2):
         accuracies = {0: 0.9} | {draws: 0.5 + draws / 100 + seed / 10 for draws in DRAWS}
-        write_run("scale", seed=seed, accuracy=accuracies)
-        write_run("none", seed=seed, accuracy=0.7 + seed / 10)
-    write_run("none", dataset="rotmnist5k")
-    return load_runs(tmp_path)
-
-
-def points(axes: Axes, label: str) -> Any:
-    (found,) = [line for line in axes.lines if line.get_label() == label]
-    return np.asarray(found.get_xydata())
-
-
-def text(figure: Figure) -> str:
-    """All that is written, on one line."""
-    return " ".join(" ".join(text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)).split())
+        write_run_below(out, "scale", seed=seed, accuracy=accuracies)
+        write_run_below(out, "none", seed=seed, accuracy=0.7 + seed / 10)
+    write_run_below(out, "none", dataset="rotmnist5k")
+    return load_runs(out)
 
 
 def test_draws_double_from_tick_to_tick(runs: Runs) -> None:
     (axes,) = draws_figure(runs).axes  # there is nothing to draw on the other data set
     places = [0, 1, 2, 3, 4, 5]
-    assert points(axes, "scale") == pytest.approx(np.array([(at, 55 + 2**at) for at in places], dtype=float))
+    assert line(axes, "scale") == points(*((at, 55 + 2**at) for at in places))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", *map(str, DRAWS)]
     assert axes.get_xticks().tolist() == [-1, *places]
 
 
-def test_no_draws_stand_apart(runs: Runs) -> None:
-    (axes,) = draws_figure(runs).axes
-    at_nothing = [np.asarray(line.get_xydata()).tolist() for line in axes.lines if line.get_xdata()[0] == -1]  # type: ignore[index]
-    assert all(len(found) == 1 for found in at_nothing), "no line leads from no draws to some"
-    assert [[-1.0, 90.0]] in at_nothing
-    assert points(axes, "none").tolist() == [[-1.0, pytest.approx(75)]]
-
-
-def test_methods_without_a_policy_are_a_dotted_line(runs: Runs) -> None:
+def test_no_draws_stand_apart_and_methods_without_a_policy_are_a_dotted_line(runs: Runs) -> None:
     figure = draws_figure(runs)
-    across = [line for line in figure.axes[0].lines if line.get_linestyle() == ":" and len(set(line.get_ydata())) == 1]  # type: ignore[arg-type]
-    assert [float(line.get_ydata()[0]) for line in across] == pytest.approx([75])  # type: ignore[index]
+    (axes,) = figure.axes
+    at_nothing = [found for found in unnamed(axes) if found[0][0] == -1]
+    assert all(len(found) == 1 for found in at_nothing), "no line leads from no draws to some"
+    assert points((-1, 90)) in at_nothing
+    assert line(axes, "none") == points((-1, 75))
+    assert points((0, 75), (1, 75)) in unnamed(axes)  # across the panel
     assert "Dotted, since they have no policy to draw from: none." in text(figure)
     assert "means of n = 2 seeds" in text(figure)
     assert "mean of 5 repeats" in text(figure)
@@ -69,9 +52,8 @@ def test_one_number_of_draws(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("scale", accuracy={0: 0.9, 4: 0.95})
     figure = draws_figure(load_runs(tmp_path))
     (axes,) = figure.axes
-    assert points(axes, "scale").tolist() == [[2.0, pytest.approx(95)]]
+    assert line(axes, "scale") == points((2, 95))
     assert "n = 1 seed." in text(figure)
-    figure.draw_without_rendering()
 
 
 def test_no_draws_at_all(tmp_path: Path, write_run: WriteRun) -> None:
@@ -91,6 +73,6 @@ def test_reliability_with_draws(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none", probabilities=[(0.6, 0.4)] * 20, labels=labels)
     figure = reliability_figure(load_runs(tmp_path), 8)
     upper, _ = figure.axes
-    assert points(upper, "scale").tolist() == [[pytest.approx(90), pytest.approx(100 * 28 / 40)]]
+    assert line(upper, "scale") == points((90, 100 * 28 / 40))
     assert "8 test-time draws" in text(figure)
     assert "Not evaluated with 8 draws: none." in text(figure)

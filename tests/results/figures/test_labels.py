@@ -1,19 +1,15 @@
 """Names stay on the page and off one another, however long they are and however many data sets there are."""
 
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
+from drawn import legends, line, named, overlap, points, titles
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.legend import Legend
 
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.results.figures import (
@@ -21,7 +17,6 @@ from augbench.results.figures import (
     learned_figure,
     named_by_law,
     overview_figure,
-    reliability_figure,
     searched_figure,
     write_figures,
 )
@@ -38,46 +33,34 @@ FOUND = {f"probability/{name}": 0.5 for name in BLOCKS} | {f"range/{name}": 0.1 
 LONG_SETTINGS = {f"hyperparameter_{letter}": f"of-many-{letter}" for letter in "abcdef"}
 
 
-@pytest.fixture
-def many_data_sets(tmp_path: Path, write_run: WriteRun) -> Runs:
+@pytest.fixture(scope="module")
+def many_data_sets(tmp_path_factory: pytest.TempPathFactory, write_run_below: WriteRun) -> Runs:
     """Two learners on five data sets with long names."""
+    out = tmp_path_factory.mktemp("many")
     for options in LONG_OPTIONS:
-        write_run("scale", dataset="planted", options=options, learned=[FOUND])
-        write_run("dada", dataset="planted", options=options, learned=[FOUND], search_passes=100)
-    return load_runs(tmp_path)
+        write_run_below(out, "scale", dataset="planted", options=options, learned=[FOUND])
+        write_run_below(out, "dada", dataset="planted", options=options, learned=[FOUND], search_passes=100)
+    return load_runs(out)
 
 
-@pytest.fixture
-def long_labels(tmp_path: Path, write_run: WriteRun) -> Runs:
+@pytest.fixture(scope="module")
+def long_labels(tmp_path_factory: pytest.TempPathFactory, write_run_below: WriteRun) -> Runs:
     """Two learners, each with settings whose names are wider than a page."""
+    out = tmp_path_factory.mktemp("long")
     for method, passes in (("scale", 0), ("fast-aa", 100)):
         for settings in ({name: "other" for name in LONG_SETTINGS}, LONG_SETTINGS):
-            write_run(method, settings=settings, learned=[FOUND], search_passes=passes)
-    return load_runs(tmp_path)
+            write_run_below(out, method, settings=settings, learned=[FOUND], search_passes=passes)
+    return load_runs(out)
 
 
-def boxes(figure: Figure, artists: list[Artist]) -> list[Any]:
-    figure.draw_without_rendering()
-    return [artist.get_window_extent() for artist in artists]
-
-
-def fit(figure: Figure, artists: list[Any]) -> bool:
+def fit(figure: Figure, artists: list[Artist]) -> bool:
     """Whether all of these lie within the figure, give or take a pixel, and none overlaps another."""
-    extents, page = boxes(figure, artists), figure.bbox
-    assert extents
-    within = all(
+    apart, page = not overlap(figure, artists), figure.bbox
+    extents = [artist.get_window_extent() for artist in artists]
+    return apart and all(
         box.x0 >= -1 and box.y0 >= -1 and box.x1 <= page.x1 + 1 and box.y1 <= page.y1 + 1 and box.width
         for box in extents
     )
-    return within and not any(one.overlaps(other) for one, other in combinations(extents, 2))
-
-
-def titles(figure: Figure) -> list[Artist]:
-    return [axes.title for axes in figure.axes if axes.get_title()]
-
-
-def legends(figure: Figure) -> list[Artist]:
-    return list(figure.findobj(Legend))
 
 
 def test_the_names_of_rows(many_data_sets: Runs) -> None:
@@ -94,7 +77,7 @@ def test_the_ranges_of_many_data_sets(many_data_sets: Runs) -> None:
     assert fit(figure, [*figure.axes[0].texts, *titles(figure), *legends(figure)])
 
 
-@pytest.mark.parametrize("draw", [angle_figure, reliability_figure, searched_figure])
+@pytest.mark.parametrize("draw", [angle_figure, searched_figure])
 def test_the_titles_of_many_data_sets(many_data_sets: Runs, draw: Callable[[Runs], Figure]) -> None:
     figure = draw(many_data_sets)
     assert fit(figure, [*titles(figure), *legends(figure)])
@@ -102,14 +85,13 @@ def test_the_titles_of_many_data_sets(many_data_sets: Runs, draw: Callable[[Runs
 
 def test_a_long_title_over_a_single_panel(tmp_path: Path, write_run: WriteRun) -> None:
     write_run(options={f"option_{letter}": "of some length" for letter in "abcdefg"})
-    for draw in (angle_figure, reliability_figure):
-        figure = draw(load_runs(tmp_path))
-        assert figure.axes[0].get_title().count("\n") >= 1
-        assert fit(figure, titles(figure))
-        assert figure.axes[0].get_window_extent().height > figure.dpi
+    figure = angle_figure(load_runs(tmp_path))
+    assert figure.axes[0].get_title().count("\n") >= 1
+    assert fit(figure, titles(figure))
+    assert figure.axes[0].get_window_extent().height > figure.dpi
 
 
-@pytest.mark.parametrize("draw", [angle_figure, reliability_figure, searched_figure, learned_figure, overview_figure])
+@pytest.mark.parametrize("draw", [searched_figure, learned_figure, overview_figure])
 def test_labels_wider_than_the_page(long_labels: Runs, draw: Callable[[Runs], Figure]) -> None:
     figure = draw(long_labels)
     assert fit(figure, [*titles(figure), *legends(figure)])
@@ -117,9 +99,10 @@ def test_labels_wider_than_the_page(long_labels: Runs, draw: Callable[[Runs], Fi
 
 
 def test_the_entries_of_a_legend_keep_their_words(long_labels: Runs) -> None:
-    (legend,) = angle_figure(long_labels).findobj(Legend)
-    assert isinstance(legend, Legend)
-    shown = [text.get_text() for text in legend.get_texts()]
+    figure = angle_figure(long_labels)
+    assert fit(figure, [*titles(figure), *legends(figure)])
+    assert figure.axes[0].get_window_extent().height > 0.7 * figure.dpi
+    shown = [text.get_text() for text in legends(figure)[0].get_texts()]
     assert [text.replace("\n", " ") for text in shown] == list(dict.fromkeys(long_labels.runs["label"]))
     assert all("\n" in text for text in shown)
 
@@ -130,22 +113,6 @@ def test_ten_data_sets_look_different() -> None:
     assert len({dataset_look(position) for position in range(30)}) == 30
 
 
-def test_a_data_set_has_one_colour_in_all_panels(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("fast-aa", dataset="first", learned=[FOUND], search_passes=100)
-    for method in ("fast-aa", "dada"):
-        write_run(method, dataset="second", learned=[FOUND], search_passes=100)
-    both, second = (axes.containers for axes in searched_figure(load_runs(tmp_path)).axes)
-    assert [bars.get_label() for bars in (*both, *second)] == [
-        f"{name} (size=14)" for name in ("first", "second", "second")
-    ]
-    assert [to_rgb(bars.patches[0].get_facecolor()) for bars in second] == [to_rgb(both[1].patches[0].get_facecolor())]
-
-
-def in_column(figure: Figure, heading: str) -> Axes:
-    (found,) = [axes for axes in figure.axes if axes.get_title() == heading]
-    return found
-
-
 def test_other_numbers(tmp_path: Path, write_run: WriteRun) -> None:
     numbers = [{"probability/flip": 0.5, "strength": 250.0, "magnitude/rotation": 30.0}, {"strength": 350.0}]
     write_run("newcomer", learned=numbers)
@@ -153,11 +120,12 @@ def test_other_numbers(tmp_path: Path, write_run: WriteRun) -> None:
     runs = load_runs(tmp_path)
     assert set(learned_numbers(runs)["label"]) == {"newcomer"}
     figure = learned_figure(runs)
-    assert len(figure.axes) == 2
-    assert in_column(figure, "newcomer\nprobability π (%)").get_ylim() == (-3, 103)
-    axes = in_column(figure, "newcomer\nother numbers")
-    drawn = {str(line.get_label()): np.asarray(line.get_xydata()).tolist() for line in axes.lines}
-    assert drawn == {"strength": [[1, 250], [2, 350]], "magnitude/rotation": [[1, 30]]}
+    percent, axes = figure.axes
+    assert [one.get_title() for one in figure.axes] == ["newcomer\nprobability π (%)", "newcomer\nother numbers"]
+    assert percent.get_ylim() == (-3, 103)
+    assert named(axes) == ["strength", "magnitude/rotation"]
+    assert line(axes, "strength") == points((1, 250), (2, 350))
+    assert line(axes, "magnitude/rotation") == points((1, 30))
     lowest, highest = axes.get_ylim()
     assert lowest < 30 < 350 < highest < 400
     figure.draw_without_rendering()
@@ -206,7 +174,7 @@ def test_the_width_of_a_line() -> None:
     assert text_width("abc", 8, bold=True) > text_width("abc", 8)
     figure = Figure(dpi=200)
     drawn = figure.text(0, 0, "planted (rotation=180.0)", fontsize=8, family="DejaVu Sans")
-    (box,) = boxes(figure, [drawn])
+    box = drawn.get_window_extent()
     assert box.width / 200 <= text_width(drawn.get_text(), 8) <= 1.06 * box.width / 200
 
 

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
-from matplotlib.text import Text
+from drawn import bars, line, points, text
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import write_json
@@ -37,23 +34,13 @@ def record_start(folder: RunFolder) -> None:
     write_json(path, json.loads(path.read_text("utf-8")) | {"learned_at_start": START})
 
 
-@pytest.fixture
-def runs(tmp_path: Path, write_run: WriteRun) -> Runs:
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory, write_run_below: WriteRun) -> Runs:
+    out = tmp_path_factory.mktemp("parameters")
     for seed in range(2):
-        record_start(write_run("scale", seed=seed, learned=numbers(seed)))
-        write_run("none", seed=seed)
-    return load_runs(tmp_path)
-
-
-def bars(axes: Axes, *, filled: bool) -> list[float]:
-    """Lengths of the filled or of the outlined bars, from above."""
-    alphas = [(patch, to_rgba(patch.get_facecolor())[3]) for patch in axes.patches]
-    return [patch.get_width() for patch, alpha in alphas if (alpha > 0) == filled]  # type: ignore[attr-defined]
-
-
-def text(figure: Figure) -> str:
-    """All that is written, on one line."""
-    return " ".join(" ".join(text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)).split())
+        record_start(write_run_below(out, "scale", seed=seed, learned=numbers(seed)))
+        write_run_below(out, "none", seed=seed)
+    return load_runs(out)
 
 
 def test_start_and_end(runs: Runs) -> None:
@@ -90,9 +77,7 @@ def test_a_start_that_is_not_recorded_is_the_first_epoch(tmp_path: Path, write_r
 
 
 def test_the_curves_begin_before_the_first_step(runs: Runs) -> None:
-    axes = learned_figure(runs).axes[0]
-    (line,) = [line for line in axes.lines if line.get_label() == "rotation"]
-    assert np.asarray(line.get_xydata()) == pytest.approx(np.array([[0, 10], [1, 30], [2, 70]]))
+    assert line(learned_figure(runs).axes[0], "rotation") == points((0, 10), (1, 30), (2, 70))
 
 
 def test_nothing_learned(tmp_path: Path, write_run: WriteRun) -> None:
@@ -101,10 +86,7 @@ def test_nothing_learned(tmp_path: Path, write_run: WriteRun) -> None:
     for draw in (parameters_figures, learned_figures):
         with pytest.raises(UserError, match="learned"):
             draw(load_runs(tmp_path))
-
-
-def test_other_numbers_are_left_to_the_curves(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("newcomer", learned=[{"strength": 3.0}])
+    write_run("newcomer", learned=[{"strength": 3.0}])  # neither a probability nor a range
     assert start_and_end(load_runs(tmp_path)).empty
 
 
@@ -115,6 +97,7 @@ def write_learners(write_run: WriteRun, learners: int, datasets: int) -> None:
             write_run(f"learner-{learner:02}", dataset=f"data-{dataset}", learned=[found], probe=())
 
 
+@pytest.mark.slow
 def test_many_learners_and_data_sets_take_several_pages(tmp_path: Path, write_run: WriteRun) -> None:
     write_learners(write_run, learners=5, datasets=6)
     runs = load_runs(tmp_path)

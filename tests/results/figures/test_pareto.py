@@ -5,14 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from drawn import legends, line, named, points, text, unnamed
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.legend import Legend
-from matplotlib.text import Text
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.runs.run_folder import RunFolder, RunState
@@ -51,17 +47,6 @@ def test_nan_is_no_point() -> None:
         pareto_front([1, 2], [1])
 
 
-def drawn(axes: Axes, label: str) -> Any:
-    """Points of the line with this label; (N, 2)."""
-    (found,) = [line for line in axes.lines if line.get_label() == label]
-    return np.asarray(found.get_xydata())
-
-
-def text(figure: Figure) -> str:
-    """All that is written, on one line."""
-    return " ".join(" ".join(text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)).split())
-
-
 def write_three(write_run: WriteRun, **options: Any) -> None:
     """Two seeds each: `none` is cheap, `scale` good, and `dada` dearer and worse than `scale`."""
     for seed in range(2):
@@ -74,12 +59,11 @@ def test_means_seeds_and_the_front(tmp_path: Path, write_run: WriteRun) -> None:
     write_three(write_run)
     figure = pareto_figure(load_runs(tmp_path))
     (axes,) = figure.axes
-    assert drawn(axes, "none") == pytest.approx(np.array([[1, 85]]))
-    assert drawn(axes, "scale") == pytest.approx(np.array([[2.5, 95]]))
-    assert drawn(axes, "dada") == pytest.approx(np.array([[3, 90]]))
-    assert drawn(axes, FRONT) == pytest.approx(np.array([[1, 85], [2.5, 95]]))
-    seeds = [line for line in axes.lines if str(line.get_label()).startswith("_")]
-    assert np.asarray(seeds[0].get_xydata()) == pytest.approx(np.array([[1, 80], [1, 90]]))
+    expected = {"none": [(1, 85)], "scale": [(2.5, 95)], "dada": [(3, 90)], FRONT: [(1, 85), (2.5, 95)]}
+    assert {label: line(axes, label) for label in named(axes)} == {
+        label: points(*pairs) for label, pairs in expected.items()
+    }
+    assert unnamed(axes)[0] == points((1, 80), (1, 90))
     assert axes.get_xlabel() == "Hours of search and training"
     assert "Large: means of n = 2 seeds; small: single seeds." in text(figure)
     assert "Device: cpu one." in text(figure)
@@ -100,22 +84,18 @@ def test_each_device_has_a_panel(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("augerino", device="second", training_seconds=1.0)
     figure = pareto_figure(load_runs(tmp_path))
     assert [axes.get_title() for axes in figure.axes] == [f"mnist5k (size=14), {name}" for name in ("first", "second")]
-    assert not [line for line in figure.axes[0].lines if line.get_label() == "augerino"]
+    assert "augerino" not in named(figure.axes[0])
     assert "Device:" not in text(figure)
 
 
-def test_runs_that_went_on_elsewhere_are_left_out_and_counted(tmp_path: Path, write_run: WriteRun) -> None:
-    write_three(write_run)
+def test_runs_of_several_devices_are_left_out_and_counted(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("augerino", device="first + second")
+    with pytest.raises(UserError, match="another device"):
+        pareto_figure(load_runs(tmp_path))
+    write_three(write_run)
     runs = load_runs(tmp_path)
     assert "augerino" not in set(clocked_runs(runs)["label"])
     assert "Left out: 1 run of which a part was computed on another device." in text(pareto_figure(runs))
-
-
-def test_only_runs_that_went_on_elsewhere(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run(device="first + second")
-    with pytest.raises(UserError, match="another device"):
-        pareto_figure(load_runs(tmp_path))
 
 
 def test_methods_that_lack_seeds_are_not_on_the_front(tmp_path: Path, write_run: WriteRun) -> None:
@@ -124,15 +104,10 @@ def test_methods_that_lack_seeds_are_not_on_the_front(tmp_path: Path, write_run:
     write_run("augerino", seed=1, state=RunState.FAILED)
     figure = pareto_figure(load_runs(tmp_path))
     (axes,) = figure.axes
-    assert drawn(axes, FRONT) == pytest.approx(np.array([[1, 85], [2.5, 95]]))
-    (mark,) = [line for line in axes.lines if line.get_label() == "augerino"]
-    assert mark.get_alpha() == pytest.approx(0.35)
-    (legend,) = figure.findobj(Legend)
-    assert isinstance(legend, Legend)
-    assert {entry.get_alpha() for entry in legend.legend_handles if entry} == {1}
-    assert "Faded, with fewer seeds than asked for, and not on the front: augerino on mnist5k (size=14)." in text(
-        figure
-    )
+    assert line(axes, FRONT) == points((1, 85), (2.5, 95))
+    assert [one.get_alpha() for one in axes.lines if one.get_label() == "augerino"] == [0.35]
+    assert {entry.get_alpha() for entry in legends(figure)[0].legend_handles if entry} == {1}
+    assert "Faded, with fewer seeds than requested, and not on the front: augerino on mnist5k" in text(figure)
     assert "n = 2 seeds (1 or more of augerino)" in text(figure)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pages import HOSTILE
 
 from augbench.bench.runs import run_folder
 from augbench.bench.runs.run_folder import RunFolder, RunState
@@ -18,8 +19,6 @@ from augbench.results.report import report_page, write_report
 
 WriteRun = Callable[..., RunFolder]
 
-HOSTILE = "<script>alert(1)"  # a slash cannot be in the name of a folder
-ROTATED = "rotmnist5k (note=</script>)"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SEEDS = (0, 1, 2)
 PATIENCE = 120_000  # milliseconds; far longer than anything takes on a machine that does nothing else
@@ -152,6 +151,10 @@ class Seen:
         self.page.goto(path.as_uri())
         if self.scripts:
             expect(self.page.locator("[data-chart]:empty")).to_have_count(0)
+
+    def painted(self) -> None:
+        """Wait until the browser has painted what the page holds now."""
+        self.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def texts(self, selector: str) -> list[str]:
         """Texts of all elements that are not hidden."""

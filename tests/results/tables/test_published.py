@@ -4,14 +4,15 @@ import csv
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from cells import texts
 
 from augbench.bench.experiment.protocol import Protocol
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.results.model.frame import load_runs
-from augbench.results.model.table import Table
 from augbench.results.published import COLUMNS
 from augbench.results.tables import write_tables
 from augbench.results.tables.comparison import comparison_table
@@ -33,10 +34,6 @@ def write_numbers(tmp_path: Path) -> WriteNumbers:
         return tmp_path / "p.csv"
 
     return write
-
-
-def texts(table: Table) -> dict[str, list[str]]:
-    return {row.label: [cell.text for cell in row.cells] for row in table.rows}
 
 
 def test_several_sources_stand_in_one_cell(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
@@ -166,29 +163,31 @@ def test_hours_have_no_difference_and_are_of_gpus_only(
     }
 
 
+@pytest.mark.parametrize(
+    ("line", "label", "cells"),
+    [
+        ({"metric": "ece", "value": 0.02}, "ECE", ["0.062", "0.02 [1]", "+0.04 [1]", "D1"]),
+        ({"metric": "nll", "value": 0.3}, "NLL", ["0.250", "0.3 [1]", "−0.05 [1]", "D1"]),
+        (
+            {"metric": "range/rotation", "draws": None, "value": 0.31},
+            "range/rotation",
+            ["0.25", "0.31 [1]", "−0.06 [1]", "D1"],
+        ),
+    ],
+)
+def test_other_metrics_and_learned_numbers_are_compared(
+    tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers, line: Any, label: str, cells: list[str]
+) -> None:
+    write_run("scale", options={}, learned=[{"range/rotation": 0.25}])
+    (table,) = published_tables(load_runs(tmp_path), [write_numbers(line)])
+    assert texts(table) == {f"scale: {label}": cells}
+
+
 def test_a_calibration_error_of_other_bins_is_another_number(
     tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers
 ) -> None:
-    path = write_numbers({"metric": "ece", "value": 0.02})
     write_run("scale", options={}, protocol=Protocol(calibration_bins=10))
-    assert published_tables(load_runs(tmp_path), [path]) == []
-
-
-def test_the_same_bins_are_compared(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
-    path = write_numbers({"metric": "ece", "value": 0.02}, {"metric": "nll", "value": 0.3})
-    write_run("scale", options={})
-    (table,) = published_tables(load_runs(tmp_path), [path])
-    assert texts(table) == {
-        "scale: ECE": ["0.062", "0.02 [1]", "+0.04 [1]", "D1"],
-        "scale: NLL": ["0.250", "0.3 [1]", "−0.05 [1]", "D1"],
-    }
-
-
-def test_learned_numbers_are_compared(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
-    path = write_numbers({"metric": "range/rotation", "draws": None, "value": 0.31})
-    write_run("scale", options={}, learned=[{"range/rotation": 0.25}])
-    (table,) = published_tables(load_runs(tmp_path), [path])
-    assert texts(table) == {"scale: range/rotation": ["0.25", "0.31 [1]", "−0.06 [1]", "D1"]}
+    assert published_tables(load_runs(tmp_path), [write_numbers({"metric": "ece", "value": 0.02})]) == []
 
 
 def test_the_table_is_written_unless_it_is_not_wanted(

@@ -25,13 +25,14 @@ WriteRun = Callable[..., RunFolder]
 NASTY = r"a_b & <c>|[d]*100%$\~^#{}"
 
 
-@pytest.fixture
-def table(tmp_path: Path, write_run: WriteRun) -> Table:
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory, write_run_below: WriteRun) -> Table:
+    out = tmp_path_factory.mktemp("table")
     for seed, (accuracy, behind) in enumerate(((0.8, 0.1), (0.9, 0.1), (0.85, 0.16))):
-        write_run("none", seed=seed, accuracy=accuracy)
-        write_run("scale", seed=seed, accuracy={0: accuracy - behind, 4: accuracy, 8: accuracy})
-    write_run("none", dataset="rotmnist5k")
-    return comparison_table(load_runs(tmp_path))
+        write_run_below(out, "none", seed=seed, accuracy=accuracy)
+        write_run_below(out, "scale", seed=seed, accuracy={0: accuracy - behind, 4: accuracy, 8: accuracy})
+    write_run_below(out, "none", dataset="rotmnist5k")
+    return comparison_table(load_runs(out))
 
 
 def markdown_cells(line: str) -> list[str]:
@@ -145,34 +146,6 @@ def test_a_narrow_terminal_shows_the_columns_that_fit(tmp_path: Path, write_run:
     assert "ECE" in wide
 
 
-@pytest.mark.usefixtures("any_name")
-def test_any_name_is_shown_as_it_is(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("none", dataset="data_set & <e>|f")
-    folder = write_run("plain", dataset="data_set & <e>|f", seed=1).path
-    assert folder.exists()
-    runs = load_runs(tmp_path)
-    runs.runs.loc[runs.runs["label"] == "plain", "label"] = NASTY
-    table = comparison_table(runs)
-
-    rows = [markdown_cells(line) for line in to_markdown(table).splitlines() if line.startswith("|")]
-    assert {len(row) for row in rows} == {3 + len(table.columns)}
-    name = next(row[1] for row in rows if "c" in row[1] and "b" in row[1])
-    assert name == r"a\_b &amp; &lt;c&gt;\|\[d\]\*100%\$\\\~^\#{}"
-    assert rows[2][0] == r"data\_set &amp; &lt;e&gt;\|f (size=14)"
-
-    latex = to_latex(table)
-    assert escape_latex(NASTY) in latex
-    assert r"a\_b \& \textless{}c\textgreater{}\textbar{}{[}d{]}{*}100\%\$\textbackslash{}" in latex
-    assert latex.count("{") == latex.count("}")
-    assert f",{NASTY}," in to_csv(table)
-    assert NASTY in render(table, width=200, complete=True)
-
-
-def test_a_name_may_hold_a_line_break() -> None:
-    assert escape_markdown("a\nb") == "a b"
-    assert escape_latex("a\nb") == "a b"
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -183,9 +156,11 @@ def test_a_name_may_hold_a_line_break() -> None:
         ("12) x", r"12\) x"),
         ("+0.5 and augerino+flips", "+0.5 and augerino+flips"),
         ("0.5 a-b", "0.5 a-b"),
+        ("a\nb", "a b"),
+        (NASTY, r"a\_b &amp; &lt;c&gt;\|\[d\]\*100%\$\\\~^\#{}"),
     ],
 )
-def test_nothing_begins_a_list_in_markdown(text: str, expected: str) -> None:
+def test_nothing_is_mark_up_in_markdown(text: str, expected: str) -> None:
     assert escape_markdown(text) == expected
 
 
@@ -200,50 +175,30 @@ def test_nothing_begins_a_list_in_markdown(text: str, expected: str) -> None:
         ("Nguyễn, ﬁt, ℝ, ＃", r"Nguyen, fit, R, \#"),
         ("中\x1b", "U+4E2DU+001B"),
         ("*", "{*}"),
+        (
+            NASTY,
+            r"a\_b \& \textless{}c\textgreater{}\textbar{}{[}d{]}{*}100\%\$\textbackslash{}\textasciitilde{}"
+            r"\textasciicircum{}\#\{\}",
+        ),
+        ("a\nb", "a b"),
     ],
 )
 def test_latex_gets_letters_and_commands_and_says_what_its_fonts_lack(text: str, expected: str) -> None:
     assert escape_latex(text) == expected
 
 
-def test_the_terminal_is_not_steered(table: Table) -> None:
-    steering = replace(table.rows[0], label="a\x1b[31mred\x07")
-    text = render(replace(table, rows=(steering,)), width=200, complete=True)
-    assert r"a\x1b[31mred\x07" in text
-    assert "\x1b" not in text
-
-
-@pytest.mark.usefixtures("any_name")
-def test_a_method_with_special_characters(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run("a_b & <c>")
-    table = comparison_table(load_runs(tmp_path))
-    assert r"| a\_b &amp; &lt;c&gt; |" in to_markdown(table)
-    assert r"& a\_b \& \textless{}c\textgreater{} &" in to_latex(table)
-    assert ",a_b & <c>," in to_csv(table)
-    assert "a_b & <c>" in render(table, width=200)
-
-
 def test_files(tmp_path: Path, write_run: WriteRun) -> None:
     write_run()
-    out = tmp_path / "new" / "folder"
-    written = write_tables(load_runs(tmp_path), out)
-    names = [f"{table}.{ending}" for table in ("comparison", "accuracy", "calibration") for ending in FORMATS]
-    assert [path.name for path in written] == names
-    assert sorted(path.name for path in out.iterdir()) == sorted(names)
-    assert (out / "comparison.md").read_text(encoding="utf-8") == to_markdown(comparison_table(load_runs(tmp_path)))
-
-
-def test_tables_can_be_left_out(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run()
-    runs = load_runs(tmp_path)
+    runs, out = load_runs(tmp_path), tmp_path / "new" / "folder"
     made = all_tables(runs)
     assert list(made) == ["comparison", "accuracy", "calibration"]
     assert all_tables(runs, without=("comparison",)) == {name: made[name] for name in ("accuracy", "calibration")}
-
-
-def test_formats_can_be_chosen(tmp_path: Path, write_run: WriteRun) -> None:
-    write_run()
-    runs = load_runs(tmp_path)
+    names = [f"{table}.{ending}" for table in made for ending in FORMATS]
+    assert [path.name for path in write_tables(runs, out)] == names
+    assert sorted(path.name for path in out.iterdir()) == sorted(names)
+    assert (out / "comparison.md").read_text(encoding="utf-8") == to_markdown(comparison_table(runs))
+    with pytest.raises(UserError, match=r"no data for the table svhn\. Without --table"):
+        all_tables(runs, names=["accuracy", "svhn"])
     written = write_tables(runs, tmp_path / "out", formats=("csv",))
     assert [path.name for path in written] == ["comparison.csv", "accuracy.csv", "calibration.csv"]
     with pytest.raises(UserError, match=r"no format 'text'.*Valid choices: csv, html, md, tex\."):

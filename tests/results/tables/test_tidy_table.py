@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cells import headings, texts
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.runs.run_folder import RunFolder, RunState
@@ -25,9 +26,8 @@ def test_numbers_are_averaged_over_seeds(tmp_path: Path, write_run: WriteRun) ->
     write_run("augerino", seed=1, state=RunState.FAILED)
     runs = load_runs(tmp_path)
     table = tidy_table(runs, runs.learned, name="ranges", title="Ranges", columns="quantity", unit="rad", digits=2)
-    assert [column.heading for column in table.columns] == ["range/rotation", "range/x-shear"]
-    texts = {row.label: [cell.text for cell in row.cells] for row in table.rows}
-    assert texts == {"augerino": ["0.50 (1/2)", "–"], "scale": ["0.20 ± 0.14", "0.40 ± 0.28"]}
+    assert headings(table) == ["range/rotation", "range/x-shear"]
+    assert texts(table) == {"augerino": ["0.50 (1/2)", "–"], "scale": ["0.20 ± 0.14", "0.40 ± 0.28"]}
     assert "1 of 6 runs has no result" in " ".join(table.notes)
     assert "range/rotation,,rad,0.2,0.1414" in to_csv(table)
 

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cells import cell
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import write_json
 from augbench.bench.experiment.protocol import Protocol
 from augbench.bench.runs.run_folder import DamagedError, RunFolder
 from augbench.results.model.frame import load_runs
-from augbench.results.model.table import Cell, Table
+from augbench.results.model.table import Cell
 from augbench.results.studies.probes import finished_runs
 from augbench.results.tables.comparison import comparison_table
 from augbench.results.tables.formats import to_csv, to_markdown
@@ -23,12 +24,6 @@ def tuned(folder: RunFolder, *, trials: int = 20, search: str = "random", device
     """Write 7,200 s of tuning into a run folder."""
     content = {"trials": trials, "search": search, "seconds": {device: 7200.0}, "image_passes": 5}
     write_json(folder.path / "tuning.json", content)
-
-
-def cell(table: Table, label: str, heading: str) -> Cell:
-    (row,) = [row for row in table.rows if row.label == label]
-    (index,) = [index for index, column in enumerate(table.columns) if column.heading == heading]
-    return row.cells[index]
 
 
 def test_the_tuning_counts_once_for_all_seeds(write_run: WriteRun, tmp_path: Path) -> None:
