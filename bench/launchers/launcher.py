@@ -1,4 +1,4 @@
-"""What a launcher is: it places runs and does nothing else; their state is in their folders."""
+"""The contract of launchers: they place runs and do nothing else; the state of a run is in its folder."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class Activity:
     Attributes:
         running: Runs that are being executed.
         ended: Runs that have ended, in whatever state, in order.
-        notes: What somebody who waits wants to know, in sentences; each is to be shown once.
+        notes: Sentences for whoever waits; each is to be shown once.
     """
 
     running: tuple[RunFolder, ...]
@@ -77,14 +77,14 @@ class Launcher(ABC):
     waits: ClassVar[bool] = True
 
     def check(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> None:  # noqa: B027 - by default there is nothing
-        """Find what can be known to be wrong before anything is placed.
+        """Find mistakes before anything is placed.
 
         Raises:
-            UserError: If something is.
+            UserError: If there is one.
         """
 
     def describe(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> list[str]:
-        """Say in a few lines what would be placed where."""
+        """Say in a few lines which runs would be placed where."""
         return [f"{len(runs)} to do, placed by {self.name}."]
 
     @abstractmethod
@@ -98,7 +98,7 @@ class Launcher(ABC):
 
         Raises:
             KeyboardInterrupt: After every run of a launcher that waits has been stopped with its state saved.
-            EndedAtOnce: If somebody did not wait for that.
+            EndedAtOnce: If a second Ctrl-C ended runs before they were saved.
             UserError: If nothing can be placed.
         """
 

@@ -50,7 +50,7 @@ class NoWorkerError(UserError):
 
 @dataclass
 class Worker:
-    """A process that executes one run after the other and dies alone."""
+    """A process that executes one run after the other; its death affects no other process."""
 
     command: list[str]
     environment: dict[str, str]
@@ -61,26 +61,22 @@ class Worker:
     earlier_words: bytes = b""
 
     def execute(self, folder: RunFolder, threads: int) -> str:
-        """Have a run executed with some CPU threads; returns the worker's answer.
+        """Have a run executed with a number of CPU threads; returns the worker's answer.
 
         Raises:
-            WorkerDiedError: If the process ended instead; the text says how.
+            WorkerDiedError: If the process ended instead.
             NoWorkerError: If it could not begin.
         """
         if self.process is None:
             self._start()
-        process = self.process
-        if process is None or process.stdin is None or process.stdout is None:
+        if self.process is None or self.process.stdin is None or self.process.stdout is None:
             raise WorkerDiedError("The worker process could not be started.")
-        try:
-            process.stdin.write(json.dumps([threads, str(folder.path.resolve())]) + "\n")
-            process.stdin.flush()
-            answer = process.stdout.readline().strip()
-        except BrokenPipeError:
-            answer = ""
-        if not answer:
-            raise self._death()
-        return answer
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps([threads, str(folder.path.resolve())]) + "\n")
+            self.process.stdin.flush()
+            if answer := self.process.stdout.readline().strip():
+                return answer
+        raise self._death()
 
     def _start(self) -> None:
         self.memory_kills = kills_for_memory()
@@ -100,9 +96,10 @@ class Worker:
             death = self._death()
             if self.stopping.is_set():
                 raise death
+            last = "".join(f" Its last words: {line.rstrip('.')}." for line in death.words.splitlines()[-1:])
             raise NoWorkerError(
-                f"No worker process can begin on this machine. {_in_one_sentence(death)} Correct that, then give the "
-                "same command again. No run has failed; what was saved is kept."
+                f"No worker process can begin on this machine. {death.reason}{last} Correct that, then give the "
+                "same command again. No run has failed; everything saved is kept."
             )
 
     def _death(self) -> WorkerDiedError:
@@ -141,7 +138,7 @@ class Worker:
         return (self.earlier_words + last.replace(b"\0", b""))[-LAST_WORDS:]  # what was let go reads as zeros
 
     def forget_old_words(self) -> None:
-        """Let go of what the process has printed, once that is much, but for the end, which alone is ever shown."""
+        """Delete what the process has printed, once it is much, except the end, which alone is ever shown."""
         with suppress(ValueError, OSError):  # the process has just ended, and the file is closed
             if self.errors is not None and os.fstat(self.errors.fileno()).st_blocks * 512 > MOST_WORDS:
                 self.earlier_words = self._end_of_words()
@@ -168,12 +165,6 @@ class Worker:
             self.errors.close()
 
 
-def _in_one_sentence(death: WorkerDiedError) -> str:
-    """Say why a process has ended, of a traceback only its last line."""
-    last = death.words.splitlines()[-1:]
-    return f"{death.reason} Its last words: {last[0].rstrip('.')}." if last else death.reason
-
-
 @dataclass
 class WorkerPool:
     """The workers of one launch and what they share."""
@@ -188,16 +179,16 @@ class WorkerPool:
     notes: list[str] = field(default_factory=list)
 
     def activity(self) -> Activity:
-        """Tell what goes on."""
+        """Return what the launcher is doing."""
         for worker in list(self.workers):
             worker.forget_old_words()
         return Activity(tuple(list(self.running.values())), tuple(self.ended), tuple(self.notes))
 
     def start_worker(self, number: int) -> Worker:
         """Make the worker with a number; GPUs are given out in turn."""
-        where = self.request.settings
-        devices = available_devices(where.device)
-        arguments = (devices[number % len(devices)], str(where.workers), str(where.data), str(os.getpid()))
+        settings = self.request.settings
+        devices = available_devices(settings.device)
+        arguments = (devices[number % len(devices)], str(settings.workers), str(settings.data), str(os.getpid()))
         threads = str(self.request.profile.resources.threads)
         own = {"OMP_NUM_THREADS": threads, COMMAND_VARIABLE: given_command(), LAUNCHER_VARIABLE: Local.name}
         # -P keeps the folder that the command was given in off the module path
@@ -207,7 +198,7 @@ class WorkerPool:
         return worker
 
     def work(self, number: int) -> None:
-        """Execute waiting runs until there are none; what one thread of the launcher does."""
+        """Execute waiting runs until there are none, in one thread of the launcher."""
         worker = self.start_worker(number)
         try:
             while not self.stopping.is_set():
@@ -230,8 +221,9 @@ class WorkerPool:
             return
         except WorkerDiedError as error:
             answer = "died"
-            if not self.stopping.is_set():
-                self._record_death(folder, error)
+            problem = "" if self.stopping.is_set() else folder.record_death(error.cause, str(error))
+            if problem:  # with the folder itself, which is said at the end
+                self.problems.append(UserError(problem))
         finally:
             del self.running[number]
         if answer == "busy":
@@ -244,19 +236,12 @@ class WorkerPool:
             self.stop()
 
     def _note_owner(self, folder: RunFolder) -> None:
-        """Say once whom a run waits for."""
+        """Say once which process a run waits for."""
         owner = last_owner(folder.path)
         process = f" (process {owner['pid']})" if "pid" in owner else ""
         note = f"Waiting for {owner.get('host', 'another machine')}{process}, which executes {folder.path.name}."
         if note not in self.notes:
             self.notes.append(note)
-
-    def _record_death(self, folder: RunFolder, death: WorkerDiedError) -> None:
-        """Write down what the worker no longer can; what is wrong with the folder itself is said at the end."""
-        try:
-            folder.record_death(death.cause, str(death))
-        except UserError as error:
-            self.problems.append(error)
 
     def stop(self) -> None:
         """Have every run saved and every worker ended."""
@@ -306,11 +291,7 @@ class Local(Launcher):
 
 
 def _stop(pool: WorkerPool, tasks: "Sequence[Future[None]]", poll: Callable[[Activity], None]) -> None:
-    """Have every run saved; at another Ctrl-C end them as they are.
-
-    Raises:
-        EndedAtOnce: If some were.
-    """
+    """Have every run saved and stopped; another Ctrl-C ends them at once, and raises EndedAtOnce."""
     pool.stop()
     names = [folder.path.name for folder in list(pool.running.values())]
     if names:
@@ -332,7 +313,7 @@ def _stop(pool: WorkerPool, tasks: "Sequence[Future[None]]", poll: Callable[[Act
 
 @contextmanager
 def _no_more_interrupts() -> Iterator[None]:
-    """Be deaf to Ctrl-C for a moment, since everything is being ended already."""
+    """Ignore Ctrl-C, since everything is being ended already."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

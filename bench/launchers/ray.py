@@ -1,4 +1,4 @@
-"""Places runs by Ray Tune: runs of small networks may share a GPU, and each survives the loss of worker or node."""
+"""Places runs by Ray Tune: small runs may share a GPU, and every run survives the loss of its worker or node."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from augbench.bench.planning.profile import Resources
 from augbench.bench.registry.registry import register
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import LAUNCHER_VARIABLE
-from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.provenance import COMMAND_VARIABLE, fingerprint, given_command
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Ray(Launcher):
     title = "Ray Tune: a cluster that runs already or one on this machine; runs may share a GPU"
 
     def check(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> None:
-        """Find what no node of the cluster could ever give.
+        """Make sure that some node of the cluster has what each run needs.
 
         Raises:
             UserError: If Ray is not installed, the cluster does not answer, or no node has what a run needs.
@@ -77,7 +77,7 @@ def worker_environment() -> dict[str, str]:
 
 
 class RayLaunch:
-    """One launch: its runs as trials, and the thread in which Tune places them, since its loop cannot be polled."""
+    """One launch: its runs as trials, and the thread in which Tune places them, whose loop cannot be polled."""
 
     def __init__(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> None:
         from augbench.bench.launchers.ray_jobs.trials import CODE_FILE, STOP_FILE, Progress
@@ -111,15 +111,15 @@ class RayLaunch:
                 wait([placing])
             threads.shutdown(wait=False)
             self._look_at_ended()
-            if placing.done():
-                self._tidy_up(failed=placing.exception() is not None)
+            if placing.done() and placing.exception() is None and not self.progress.lost:
+                shutil.rmtree(self.folder, ignore_errors=True)  # Ray's files say nothing unless Ray itself failed
         placing.result()
         if self.progress.problems:
             raise UserError(self.progress.problems[0])
         poll(self._activity())
 
     def stop(self) -> None:
-        """Have every run that goes on saved, and no other begun."""
+        """Have every running run saved, and begin no other."""
         if not self.progress.stopping:
             write_text(self.stop_file, "")
             self.progress.stopping = True
@@ -133,7 +133,7 @@ class RayLaunch:
         except (RayError, TuneError, ConnectionError, TimeoutError) as error:
             raise UserError(
                 f"Ray could not go on: {shortened(' '.join(str(error).split()))} Its files are in {self.folder}. The "
-                "same command goes on with what has no result yet."
+                "same command resumes the runs that have no result."
             ) from None
 
     def place(self, folder: Path) -> None:
@@ -152,7 +152,7 @@ class RayLaunch:
         return ray_cluster.connected_nodes()
 
     def task(self, run: PlannedRun) -> "Task":
-        """Say how a run is to be executed."""
+        """Describe a run to its worker."""
         from augbench.bench.launchers.ray_jobs.trials import Task
 
         needs = self.request.profile.resources_for(run.spec.method.name)
@@ -170,35 +170,22 @@ class RayLaunch:
         )
 
     def _look_at_ended(self) -> None:
-        """Stop the others after a failure, if that is wanted, or where no run can be started at all."""
+        """Stop the others after a failure if that was asked for, or if no run can be started at all."""
         new = self.progress.ended[self.looked_at :]
         self.looked_at += len(new)
         for folder in new:
-            if folder in self.progress.lost:
-                self._record_death(self.runs[folder].folder, self.progress.lost[folder])
-        failed = self.request.fail_fast and any(map(self._has_failed, new))
-        if failed or self.progress.hopeless:
+            run = self.runs[folder].folder
+            lost = self.progress.lost.get(folder)
+            if lost is not None and (problem := run.record_death(Cause.KILLED, lost)):
+                self.progress.problems.append(problem)
+            if self.request.fail_fast and run.read_status().get("state") == RunState.FAILED:
+                self.stop()
+        if self.progress.hopeless:
             self.stop()
 
-    def _record_death(self, folder: RunFolder, reason: str) -> None:
-        """Write down what the worker no longer can; what is wrong with the folder itself is said at the end."""
-        try:
-            folder.record_death(Cause.KILLED, reason)
-        except UserError as error:
-            self.progress.problems.append(str(error))
-
-    def _has_failed(self, folder: str) -> bool:
-        return self.runs[folder].folder.read_status().get("state") == RunState.FAILED
-
     def _activity(self) -> Activity:
-        some = (list(self.progress.running.values()), list(self.progress.ended))
-        running, ended = (tuple(self.runs[one].folder for one in each) for each in some)
-        return Activity(running, ended)
-
-    def _tidy_up(self, *, failed: bool) -> None:
-        """Delete Ray's files, which nobody needs any more, unless something was wrong with Ray itself."""
-        if not failed and not self.progress.lost:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        running, ended = list(self.progress.running.values()), list(self.progress.ended)
+        return Activity(tuple(self.runs[one].folder for one in running), tuple(self.runs[one].folder for one in ended))
 
 
 def _check_fits(method: str, needs: Resources, nodes: Sequence[Node], device: str) -> None:
@@ -210,18 +197,18 @@ def _check_fits(method: str, needs: Resources, nodes: Sequence[Node], device: st
             "whole ones. Give a fraction up to 1, such as 0.25, or a whole number."
         )
     if device.startswith("cuda:"):
-        raise UserError(f"--device {device} cannot be given with the launcher ray, which chooses. Give auto or cpu.")
-    unsaid = device == "cuda" or (needs.gpus is None and any(node.gpus for node in nodes))
-    if not gpus and device != "cpu" and unsaid:
+        raise UserError(f"--device {device} does not go with the launcher ray, which chooses. Give auto or cpu.")
+    is_open = device == "cuda" or (needs.gpus is None and any(node.gpus for node in nodes))
+    if not gpus and device != "cpu" and is_open:
         raise UserError(
-            f"The cluster has GPUs, but the profile's [resources] {where} say nothing about them, and Ray hides them "
-            "from runs that ask for none. Say gpus = 1, or a fraction such as 0.25 to have runs share one; for runs on "
-            "the CPU say gpus = 0 or give --device cpu."
+            "The cluster has GPUs, but Ray hides them from runs that ask for none, and the profile's [resources] "
+            f"{where} set no gpus. Write gpus = 1, or a fraction such as 0.25 to let runs share one; for runs on the "
+            "CPU write gpus = 0 or give --device cpu."
         )
     if not any(_room(needs, node) for node in nodes):
         most = "; ".join(map(_described, nodes)) or "no node at all"
         raise UserError(
-            f"No node of the cluster could ever execute a run of {method}, which needs {_needs(needs)}; there are: "
+            f"No node of the cluster can execute a run of {method}, which needs {_needs(needs)}; there are: "
             f"{most}. Ask for less in [resources] or [methods.{method}] of the profile, or use another cluster."
         )
 

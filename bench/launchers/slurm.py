@@ -18,11 +18,12 @@ from augbench.bench.launchers.slurm_jobs.checks import (
     check_that_slurm_would_take,
     check_visible,
     largest_array,
+    sbatch_options,
 )
 from augbench.bench.launchers.slurm_jobs.job import RunJob
 from augbench.bench.launchers.slurm_jobs.site import with_defaults_of_site
 from augbench.bench.planning.plan import PlannedRun
-from augbench.bench.planning.profile import Profile, Resources, SlurmSettings
+from augbench.bench.planning.profile import Profile, Resources
 from augbench.bench.registry.plugins import plugin_files
 from augbench.bench.registry.registry import register
 from augbench.bench.runs.run_folder import RunState
@@ -125,13 +126,14 @@ def _submit(
     array: RunArray, request: LaunchRequest, launch: str, code: dict[str, Any], before: str | None
 ) -> str | None:
     """Submit an array, to begin when another one has ended; returns its id, or None if it was refused."""
+    settings, device = at_site(request.profile).slurm, request.settings.device
     submission = new_submission(
         Slurm.name,
         request.out,
         [run.folder.path.name for run in array.runs],
         resources=array.resources.model_dump(),
         arguments={
-            "device": _device(request.settings.device, array.resources),
+            "device": device if device != "auto" else "cuda" if array.resources.gpus else "cpu",
             "data": str(request.settings.data.resolve()),
             "plugins": os.pathsep.join(map(str, plugin_files())),
             "launch": launch,  # which arrays belong together
@@ -141,10 +143,9 @@ def _submit(
         },
         code=code,
         command=given_command(),
+        cluster=settings.clusters or "",
+        runs_per_job=settings.runs_per_job,
     )
-    settings = at_site(request.profile).slurm
-    about = {"cluster": settings.clusters or "", "runs_per_job": settings.runs_per_job}
-    submission = submission.model_copy(update=about)
     submission.write()
     errors = _import_submitit().core.utils
     executor = _executor(submission, array, request, before)
@@ -154,23 +155,12 @@ def _submit(
         update = {"job": jobs[0].job_id.partition("_")[0], "cluster": executor.cluster}
     except (errors.FailedJobError, errors.FailedSubmissionError, SlurmError, OSError) as error:
         cancel_named(submission)  # what is there without all that it needs to run
-        update = {"error": _in_words(error)}
+        words = " ".join(str(error).split()) or type(error).__name__
+        if "status 124" in words:  # that of `timeout`
+            words = "sbatch gave no answer in time; Slurm's controller may be down (`sinfo` shows)."
+        update = {"error": words}
     submission.model_copy(update=update).write()
     return update.get("job")
-
-
-def _in_words(error: Exception) -> str:
-    words = " ".join(str(error).split()) or type(error).__name__
-    if "status 124" in words:  # that of `timeout`
-        return "sbatch gave no answer in time; Slurm's controller may be down (`sinfo` shows)."
-    return words
-
-
-def _device(chosen: str, resources: Resources) -> str:
-    """Take a GPU if one was asked for, and then nothing else."""
-    if chosen != "auto":
-        return chosen
-    return "cuda" if resources.gpus else "cpu"
 
 
 def _executor(submission: Submission, array: RunArray, request: LaunchRequest, before: str | None) -> "ArrayExecutor":
@@ -183,36 +173,21 @@ def _executor(submission: Submission, array: RunArray, request: LaunchRequest, b
         python=f"{shlex.quote(sys.executable)} -P",  # -P keeps the folder of the command off the module path
         max_num_timeout=MOST_TIME_OUTS,
     )
+    given = {name: value for name, value in settings.options.items() if value is not False}
+    if before:  # begin when that array has ended, and when the profile says
+        conditions = (settings.options.get("dependency"), f"afterany:{before}")
+        given["dependency"] = ",".join(str(one) for one in conditions if one)
     executor.update_parameters(
         job_name=submission.job_name,
-        time=resources.time_minutes,
-        cpus_per_task=resources.cpus,
         array_parallelism=array.max_parallel,
         signal_delay_s=settings.signal_delay_s,
         stderr_to_stdout=True,
         srun_args=[f"--cpus-per-task={resources.cpus}"],  # srun does not take it from sbatch in every version
         setup=list(settings.setup),
-        additional_parameters={"requeue": True, **_given(**settings.options), **_after(settings, before)},
-        **_given(
-            mem=f"{round(1024 * resources.memory_gb)}M" if resources.memory_gb else None,
-            gpus_per_node=int(resources.gpus) if resources.gpus else None,
-            partition=settings.partition,
-            account=settings.account,
-            qos=settings.qos,
-            constraint=settings.constraint,
-        ),
+        additional_parameters={"requeue": True, **given},
+        **sbatch_options(resources, settings),
     )
     return executor
-
-
-def _after(settings: SlurmSettings, before: str | None) -> dict[str, str]:
-    """Have jobs begin when those of an array have ended, and when the profile says."""
-    given = settings.options.get("dependency")
-    return {"dependency": ",".join(str(one) for one in (given, f"afterany:{before}") if one)} if before else {}
-
-
-def _given(**parameters: Any) -> dict[str, Any]:
-    return {name: value for name, value in parameters.items() if value is not None and value is not False}
 
 
 @contextmanager

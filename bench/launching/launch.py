@@ -13,7 +13,7 @@ from augbench.bench.conformance.apart import run_apart
 from augbench.bench.data.dataset_checks import check_for_tuning, load_checked
 from augbench.bench.data.prepared import NotPreparedError, PreparedSource
 from augbench.bench.experiment.catalogues import dataset_and_options, datasets, networks
-from augbench.bench.experiment.spec import Component, RunSpec
+from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.launchers.launcher import Activity, Launcher, LaunchRequest, launchers
 from augbench.bench.networks.base import build_checked
 from augbench.bench.planning.plan import PlannedRun
@@ -29,7 +29,7 @@ SECONDS_TO_LOAD = 1800.0  # a data set of strangers, before a launch
 
 
 def prepare_launch(runs: Sequence[PlannedRun], request: LaunchRequest) -> Launcher:
-    """Check all that can be known to be wrong before a run is placed.
+    """Find mistakes before any run is placed.
 
     Args:
         runs: What is to be run, from a plan.
@@ -90,7 +90,7 @@ def _check_output(runs: Sequence[PlannedRun], out: Path) -> None:
 def little_room(runs: Sequence[PlannedRun], out: Path) -> str:
     """Say that a disk looks too full for runs; empty if it does not, or does not say how full it is.
 
-    Nothing is refused for it: some file systems always say that nothing is left, and what a run has saved is kept.
+    This is only a warning: some file systems always report that nothing is left, and what a run has saved is kept.
     """
     room = room_on_disk_of(out)
     few = [f"{room.bytes / 1e6:.0f} MB"] if room.bytes is not None and room.bytes < LEAST_FREE_BYTES else []
@@ -100,7 +100,7 @@ def little_room(runs: Sequence[PlannedRun], out: Path) -> str:
         return ""
     return (
         f"There is only {' and '.join(few)} left where {out} lies. A run writes up to a few hundred MB and about "
-        f"{FILES_OF_A_RUN} files. If the disk is right, free some space or choose a folder on another one with --out."
+        f"{FILES_OF_A_RUN} files. Free some space, or choose a folder on another disk with --out."
     )
 
 
@@ -125,24 +125,14 @@ def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
         raise NotPreparedError(missing, root)
 
 
-def _load_apart(component: Component, root: Path) -> None:
-    """Load a data set of strangers in a process of its own first: it may end the process, or never come back.
-
-    Raises:
-        UserError: If it does that, or cannot be used.
-    """
-    request = {"do": "load dataset", "name": component.name, "label": component.label, "data": str(root)}
-    settings = dict(component.all_settings)
-    what = f"Loading the data set {component.label!r}"
-    run_apart(what, request | {"settings": settings}, SECONDS_TO_LOAD, lambda text: None)
-
-
 def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
     component = specs[0].dataset
     source, options = dataset_and_options(component.name, component.all_settings)
     way_on = "Correct its `load`, then give the same command again; nothing was started."
-    if datasets().entry(component.name).source != OURS:
-        _load_apart(component, root)
+    if datasets().entry(component.name).source != OURS:  # a plug-in's may end its process, or never return
+        about = {"name": component.name, "label": component.label, "settings": dict(component.all_settings)}
+        job = {"do": "load dataset", "data": str(root), **about}
+        run_apart(f"Loading the data set {component.label!r}", job, SECONDS_TO_LOAD, lambda text: None)
     with explaining(f"The data set {component.label!r} cannot be loaded", way_on):
         source.check(options, root)
         # what is made from another data set may take a minute to make; it is checked where a run makes it

@@ -1,9 +1,9 @@
 """A plan: every run of a suite with its folder and state."""
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from augbench.bench.experiment.suite import Suite
 from augbench.bench.runs.output_folder import check_output_folder
 from augbench.bench.runs.run_folder import DamagedError, NotReadableError, RunFolder, RunState
 from augbench.bench.runs.run_states import RunStates
-from augbench.bench.runs.specifications import read_content, read_result
+from augbench.bench.runs.specifications import SpecReader, read_content, read_result
 
 Seconds = Mapping[str, Mapping[str, float]]
 """By name of device, seconds of each phase, as in `result.json`."""
@@ -99,7 +99,7 @@ def make_plan(suite: Suite, out: Path) -> Plan:
     """
     check_output_folder(out)
     there = folder_names(out)
-    runs, known, states = out / "runs", KnownSpecs(), RunStates(out)
+    runs, known, states = out / "runs", _KnownSpecs(), RunStates(out)
     planned: list[PlannedRun] = []
     damaged: list[str] = []
     for spec in suite.specs():
@@ -118,7 +118,7 @@ def folder_names(out: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _planned(spec: RunSpec, runs: Path, there: frozenset[str], known: "KnownSpecs", states: RunStates) -> PlannedRun:
+def _planned(spec: RunSpec, runs: Path, there: frozenset[str], known: "_KnownSpecs", states: RunStates) -> PlannedRun:
     name = spec.folder_name
     folder = RunFolder(runs / name)
     if name not in there:
@@ -146,17 +146,12 @@ def _is_time(seconds: object) -> bool:
     return isinstance(seconds, int | float) and 0 <= seconds < MOST_SECONDS  # neither infinite nor NaN
 
 
-@dataclass
-class KnownSpecs:
-    """What stands in the `spec.json` of runs that were looked at with care, so that others like them need less.
+class _KnownSpecs:
+    """Makes sure that folders hold the runs of a plan; runs that differ in their seed only are compared once."""
 
-    Runs of one kind differ in their seed only, in the file as in the specification.
-
-    Attributes:
-        accepted: By kind, contents without the seed.
-    """
-
-    accepted: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._reader = SpecReader()
+        self._same: set[tuple[int, str]] = set()  # what was read and what was planned, where they are the same
 
     def check(self, folder: RunFolder, spec: RunSpec) -> None:
         """Make sure that a folder holds this run.
@@ -164,17 +159,20 @@ class KnownSpecs:
         Raises:
             UserError: If it is damaged, of a newer protocol or made with other defaults.
         """
-        content = read_content(folder, "spec.json")
-        written = content.get("spec")
-        if not isinstance(written, dict):
-            return _check_same(folder, spec)
-        seed = written.pop("seed", None)
-        accepted = self.accepted.setdefault(spec.configuration, [])
-        if not accepted:
-            accepted.append(spec.model_dump(mode="json", exclude={"seed"}))
-        if content.get("identity") != spec.identity or seed != spec.seed or written not in accepted:
-            _check_same(folder, spec)
-            accepted.append(written)
+        stored = self._reader.read(folder)
+        is_own = (stored.identity, stored.seed) == (spec.identity, spec.seed)
+        compared = id(stored.like), spec.configuration
+        if is_own and compared in self._same:
+            return
+        read = stored.like.model_copy(update={"seed": spec.seed}) if is_own else folder.read_spec()
+        changes = list(_differences(read.model_dump(), spec.model_dump()))
+        if changes:
+            raise UserError(
+                f"{folder.path} holds a run that was made with other defaults: {'; '.join(changes)}. Its identity "
+                "leaves defaults out, so both cannot stand in one folder. Write the old values into the suite to keep "
+                "the run, or choose another folder with --out to make a new one."
+            )
+        self._same.add(compared)
 
 
 def seconds_of_others(runs: Iterable[PlannedRun], out: Path) -> Iterator[tuple[RunSpec, RunFolder, Seconds]]:
@@ -192,40 +190,15 @@ def seconds_of_others(runs: Iterable[PlannedRun], out: Path) -> Iterator[tuple[R
     specs = {run.spec.configuration: run.spec for run in runs}
     planned = {run.folder.path.name for run in runs}
     beginnings = {spec.folder_name.rpartition("_seed")[0] for spec in specs.values()}
-    kinds: dict[str, str | None] = {}
+    reader = SpecReader()
     for name in sorted(folder_names(out) - planned):
         if name.rpartition("_seed")[0] not in beginnings:
             continue
         folder = RunFolder(out / "runs" / name)
-        result = read_content(folder, "result.json")
-        spec = specs.get(_kind_in(folder, kinds) or "") if result else None
-        if spec is not None:
-            yield spec, folder, _seconds(result)
-
-
-def _kind_in(folder: RunFolder, kinds: dict[str, str | None]) -> str | None:
-    """Tell of which kind a run is, None if that cannot be told; `kinds` has those that were seen before."""
-    written = read_content(folder, "spec.json").get("spec")
-    if not isinstance(written, dict):
-        return None
-    written.pop("seed", None)
-    text = json.dumps(written, sort_keys=True)
-    if text not in kinds:
-        try:
-            kinds[text] = folder.read_spec().configuration
-        except UserError:
-            kinds[text] = None
-    return kinds[text]
-
-
-def _check_same(folder: RunFolder, spec: RunSpec) -> None:
-    changes = list(_differences(folder.read_spec().model_dump(), spec.model_dump()))
-    if changes:
-        raise UserError(
-            f"{folder.path} holds a run that was made with other defaults: {'; '.join(changes)}. Its identity leaves "
-            "defaults out, so both cannot stand in one folder. Write the old values into the suite to keep the run, or "
-            "choose another folder with --out to make a new one."
-        )
+        if result := read_content(folder, "result.json"):
+            with suppress(DamagedError):
+                if spec := specs.get(reader.read(folder).like.configuration):
+                    yield spec, folder, _seconds(result)
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> Iterator[str]:

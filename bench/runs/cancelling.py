@@ -1,4 +1,4 @@
-"""Cancelling runs: those that wait never begin, those that go on save and stop; the same command goes on with them."""
+"""Cancelling runs: a waiting run never begins, a running one saves and stops; the same command resumes both."""
 
 import os
 import signal
@@ -19,46 +19,46 @@ AT_WORK = (RunState.SUBMITTED, RunState.RUNNING, RunState.UNKNOWN)
 SECONDS_TO_STOP = 60.0  # of runs that were cancelled, which is more than a heartbeat and most steps
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_TO_DIE = 10.0  # of a process that was killed
-ENDED = "Ended at once with `augbench cancel --force`; the same command goes on from what it had saved."
+ENDED = "Ended at once with `augbench cancel --force`; the same command resumes from what was saved."
 OVER = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 
 def can_be_cancelled(state: RunState, *, at_work: bool) -> bool:
-    """Tell whether a run may wait or go on.
+    """Tell whether a run may be waiting or running.
 
     Args:
         state: Its state.
-        at_work: Whether any run of its output folder is at work. Then some launcher may have others in a queue of its
-            own, whatever became of them before.
+        at_work: Whether any run of its output folder is at work. Then a launcher may have this run in its own queue,
+            whatever its state says.
     """
     return state in AT_WORK or state is RunState.PLANNED or (at_work and state not in OVER)
 
 
 def cancel(folders: Sequence[RunFolder], out: Path) -> list[RunFolder]:
-    """Cancel those of some runs that wait in a queue or go on, wherever they are.
+    """Cancel runs of an output folder that wait in a queue or are running, and return them.
 
-    A run that goes on sees the request within seconds, saves and stops. Jobs that have not begun are taken out of the
-    queue of Slurm; those that have begun are not, so that they can save.
-
-    Args:
-        folders: The runs.
-        out: Their output folder.
-
-    Returns:
-        Those that are cancelled.
+    A running one sees the request within seconds, saves and stops. Jobs of Slurm that have not begun leave the queue;
+    those that have begun stay, so that they can save.
 
     Raises:
         UserError: If a folder cannot be written to, or Slurm does not answer.
     """
-    found = [(folder, known) for folder, known in _observed(folders, out) if known.state not in OVER]
-    for folder, _ in found:
-        folder.request_cancel()
-    cancel_jobs(_whole_jobs([known for _, known in found if known.state is RunState.SUBMITTED]))
-    return [folder for folder, _ in found]
+    states = RunStates(out)
+    cancelled, waiting = [], []
+    for folder in folders:
+        with suppress(DamagedError):  # nobody executes such a run, and it holds up no other
+            status = states.of(folder)
+            if status.state in OVER:
+                continue
+            folder.request_cancel()
+            cancelled.append(folder)
+            waiting += [status] * (status.state is RunState.SUBMITTED)
+    cancel_jobs(_whole_jobs(waiting))
+    return cancelled
 
 
 def _whole_jobs(waiting: Sequence[RunStatus]) -> Iterator[tuple[Submission, str]]:
-    """Find the jobs of which every run waits and is cancelled; others see the requests when they get to such a run."""
+    """Find the jobs all of whose runs are cancelled; other jobs see the request when they come to such a run."""
     jobs = [(one.submission, one.job) for one in waiting if one.submission is not None and one.job is not None]
     runs = Counter((submission.token, job) for submission, job in jobs)
     for submission, job in {(submission.token, job): (submission, job) for submission, job in jobs}.values():
@@ -67,23 +67,11 @@ def _whole_jobs(waiting: Sequence[RunStatus]) -> Iterator[tuple[Submission, str]
             yield submission, job
 
 
-def _observed(folders: Sequence[RunFolder], out: Path) -> Iterator[tuple[RunFolder, RunStatus]]:
-    """Tell the states of runs; one whose result is damaged is executed by nobody and holds up no other."""
-    states = RunStates(out)
-    for folder in folders:
-        with suppress(DamagedError):
-            yield folder, states.of(folder)
-
-
 def end_at_once(folder: RunFolder, known: RunStatus) -> str:
-    """End the process that executes a run, without waiting until it has saved; what it has saved before is kept.
-
-    Args:
-        folder: The run, which was cancelled.
-        known: What is known of it.
+    """End the process that executes a cancelled run without waiting for it to save; earlier saves are kept.
 
     Returns:
-        Empty if the process was ended or Slurm was told to; else where the process is, as far as that is known.
+        Empty if the process was ended, or Slurm was told to end it; else where the process is, as far as is known.
 
     Raises:
         SlurmError: If Slurm does not answer.
@@ -117,14 +105,11 @@ def _kill(pid: int) -> None:
 
 
 def wait_until_stopped(folders: Iterable[RunFolder], on_wait: Callable[[int], None]) -> bool:
-    """Wait a while until runs have stopped that were cancelled and go on still, so that they can be placed again.
+    """Wait a while for cancelled runs that still go on; returns whether there were any.
 
     Args:
         folders: Runs that are executed.
         on_wait: Called once before waiting, with the number of runs to wait for.
-
-    Returns:
-        Whether there were any to wait for.
     """
     stopping = [folder for folder in folders if folder.cancel_request.exists()]
     if not stopping:
@@ -135,7 +120,7 @@ def wait_until_stopped(folders: Iterable[RunFolder], on_wait: Callable[[int], No
 
 
 def _stop_within(seconds: float, folders: Sequence[RunFolder]) -> bool:
-    """Wait until none of some runs is executed any more, and tell whether that came true in time."""
+    """Wait until none of the runs is executed any more; returns whether that came true in time."""
     deadline = time.monotonic() + seconds
     while (go_on := any(folder.state() is RunState.RUNNING for folder in folders)) and time.monotonic() < deadline:
         time.sleep(SECONDS_BETWEEN_LOOKS)

@@ -1,4 +1,8 @@
-"""Why runs end without a result: causes that call for different answers."""
+"""Why runs end without a result: causes that call for different answers.
+
+A state says what the same command does with a run, a cause why the run is in that state: a killed run may have been out
+of memory, and one that was never started may have found other code. Both are written into `status.json`.
+"""
 
 from enum import StrEnum
 

@@ -71,38 +71,28 @@ class Claim:
 
         Args:
             locks: Whether the file system has locks, at least between processes of one machine.
-            now: Seconds since 1970 by the clock of the file system; that of this machine if left out.
+            now: Seconds since 1970 by the clock of the file system; by that of this machine if left out.
         """
         if self.released or (locks and self.owner.get("machine") == this_machine()):
             return False
         return self.is_fresh(now)
 
     def is_fresh(self, now: float | None = None) -> bool:
-        """Whether its owner has touched it lately.
-
-        Args:
-            now: Seconds since 1970 by the clock of the file system; that of this machine if left out.
-        """
+        """Whether its owner has touched it lately; `now`, in seconds since 1970, is by the clock of the file system."""
         try:
             touched = self.path.stat().st_mtime
         except OSError:
             return False
         return (time.time() if now is None else now) - touched < STALE_SECONDS
 
-    def touch_if_in_the_future(self, now: float) -> None:
-        """Have a claim that was touched after `now`, by a clock that was put back since, grow old from now on.
-
-        Args:
-            now: Seconds since 1970 by the clock of the file system.
-        """
-        with contextlib.suppress(OSError):
-            if self.path.stat().st_mtime > now:
-                os.utime(self.path)
-
 
 def last_claim(folder: Path) -> Claim | None:
     """Read the newest claim on a run, or None."""
-    numbers = [int(found[1]) for name in _names(folder) if (found := NAME.fullmatch(name))]
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - names are all that is needed
+    except OSError:
+        return None
+    numbers = [int(found[1]) for name in names if (found := NAME.fullmatch(name))]
     if not numbers:
         return None
     path = folder / f"claim-{max(numbers)}.json"
@@ -115,20 +105,13 @@ def last_claim(folder: Path) -> Claim | None:
 
 
 def last_owner(folder: Path) -> dict[str, Any]:
-    """Read who has, or had, a run last, as `Claim.owner`; empty if that is not known."""
+    """Read the last owner of a run, as `Claim.owner`; empty if it is not known."""
     claim = last_claim(folder)
     return claim.owner if claim is not None else {}
 
 
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)  # noqa: PTH208 - names are all that is needed
-    except OSError:
-        return []
-
-
 def is_alive(folder: Path) -> bool:
-    """Tell whether some process is executing a run; needs no more than to read its folder.
+    """Tell whether a process is executing a run; only reads its folder.
 
     Raises:
         OSError: If the folder may not be read.
@@ -148,9 +131,9 @@ def is_alive(folder: Path) -> bool:
 
 
 def owner_here(folder: Path) -> int | None:
-    """Find the process on this machine that owns a run; None if there is none, or nothing shows that it is the owner.
+    """Find the process on this machine that owns a run; None if none does.
 
-    Numbers of processes come again. So a process is the owner only if it has the lock of the run open.
+    Process ids are reused, so only a process that has the lock of the run open counts as its owner.
 
     Raises:
         PermissionError: If the process belongs to another user.
@@ -185,7 +168,7 @@ def this_machine() -> str:
 
 
 class Ownership:
-    """What the owner of a run has: its attempt, and the knowledge whether the run is still its own."""
+    """What the owner of a run holds: its attempt, and the means to check that the run is still its own."""
 
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
@@ -207,12 +190,12 @@ class Ownership:
             raise TakenOverError(f"{folder} was taken over by another process.")
 
     def touch(self) -> None:
-        """Show that the owner lives; one time that this fails does no harm."""
+        """Show that the owner lives; a single failure does no harm."""
         with contextlib.suppress(OSError):
             os.utime(self.claim.path)
 
     def release(self) -> None:
-        """Say that the owner has ended in an orderly way; where that fails, others find out a minute later."""
+        """Record that the owner has ended in an orderly way; if that fails, others find out a minute later."""
         with contextlib.suppress(TakenOverError, RetryableError):
             self.verify()
             write_json(self.claim.path, {"owner": self.claim.owner, "released": _now()}, durable=False)
@@ -257,7 +240,9 @@ def unowned(folder: Path) -> Iterator[Claim | None]:
             raise _cannot_own(folder, error) from None
         before = last_claim(folder)
         if before is not None and before.may_live(locks=locks, now=now):
-            before.touch_if_in_the_future(now)
+            with contextlib.suppress(OSError):
+                if before.path.stat().st_mtime > now:  # by a clock that was put back since: it grows old from now on
+                    os.utime(before.path)
             raise BusyError(str(folder))
         yield before
     finally:
@@ -291,15 +276,15 @@ def _now() -> str:
 def _cannot_own(folder: Path, error: OSError) -> RetryableError:
     return RetryableError(
         f"{folder} cannot be claimed: {error.strerror or error}. {what_helps(error, folder, '--out')}, then give the "
-        "same command again; what was written before is kept."
+        "same command again. Everything written so far is kept."
     )
 
 
 @contextmanager
 def heartbeat(beat: Callable[[], None], seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
-    """Call something again and again in the background for the length of the block.
+    """Call a function at intervals in the background for the length of the block.
 
-    A file system that does not answer for a moment does not end it: else others would take the run for dead.
+    A file system that fails for a moment does not end it: else others would take the run for dead.
     """
     ended = threading.Event()
 

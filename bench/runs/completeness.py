@@ -17,11 +17,11 @@ LONGEST_LINE = 1 << 16  # bytes
 
 
 def check_whole(folder: Path, result: Mapping[str, Any]) -> None:
-    """Make sure that predictions and epochs of a finished run are there, and as long as they were.
+    """Make sure that the predictions and epochs of a finished run are there, and as long as they were.
 
     Args:
         folder: Its folder.
-        result: What stands in its `result.json`.
+        result: The content of its `result.json`.
 
     Raises:
         ValueError: If one is missing, cut short or cannot be read.

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -31,14 +32,14 @@ NOTHING_EXECUTED = (RunState.NEVER_STARTED, RunState.CANCELLED)
 
 MEANING = {
     Cause.EXCEPTION: "The code of the run raised an error.",
-    Cause.OUT_OF_MEMORY: "The run wanted more memory than its device, job or machine had left.",
+    Cause.OUT_OF_MEMORY: "The run needed more memory than its device, job or machine had left.",
     Cause.NOT_FINITE: "The loss or a learned number became infinite or not a number.",
     Cause.KILLED: "The process ended before the run did; what was saved is kept.",
-    Cause.UNFIT_MACHINE: "The machine lacked what the run needs, such as a GPU or a data set; nothing of it was lost.",
+    Cause.UNFIT_MACHINE: "The machine lacked what the run needs, such as a GPU or a data set; nothing was lost.",
     Cause.TIMED_OUT: "The time limit was over before the run was; what was saved is kept.",
     Cause.CANCELLED: "Somebody stopped it; what was saved is kept.",
     Cause.STOPPED_EARLY: "A trial of `augbench tune` that asha stopped, since other values did better.",
-    Cause.NEVER_STARTED: "It was to be placed, and nothing of it was ever executed.",
+    Cause.NEVER_STARTED: "It was placed, but never executed.",
     Cause.OTHER_CODE: "The code had changed since it was submitted, so it was not executed.",
 }
 
@@ -47,16 +48,16 @@ WHAT_HELPS = {
     Cause.OUT_OF_MEMORY: "Ask for more memory (memory_gb in the profile), have fewer runs at a time on one device "
     "(--workers, max_parallel or a larger share of the GPU), or choose a smaller batch or fewer copies in the suite.",
     Cause.NOT_FINITE: "Lower the learning rate of the budget or of the method in the suite: the same run with the "
-    "same seed is likely to end the same.",
-    Cause.KILLED: "Mostly just go on. If it happens again: less on one machine at a time, or more memory.",
-    Cause.UNFIT_MACHINE: "Mend the machine that is named, or keep runs off it (`exclude` in [slurm] options of the "
-    "profile), then go on.",
-    Cause.TIMED_OUT: "Give it more time (`time` in the profile), then go on.",
-    Cause.CANCELLED: "Nothing is wrong; go on whenever you like.",
+    "same seed is likely to end the same way.",
+    Cause.KILLED: "Usually it is enough to resume. If it happens again, use fewer runs at a time or more memory.",
+    Cause.UNFIT_MACHINE: "Repair the machine that is named, or keep runs off it (`exclude` in [slurm] options of the "
+    "profile), then resume.",
+    Cause.TIMED_OUT: "Give it more time (`time` in the profile), then resume.",
+    Cause.CANCELLED: "Nothing is wrong; resume whenever you like.",
     Cause.STOPPED_EARLY: "Nothing is wrong, and the tuning needs no more of it.",
-    Cause.NEVER_STARTED: "Put right what the scheduler said, mostly in the profile, then place it again.",
-    Cause.OTHER_CODE: "Place it again to run it with the code of now, or go back to the code of then first; "
-    "--allow-changed-code lets runs that wait take whatever is there.",
+    Cause.NEVER_STARTED: "Correct what the scheduler said, usually in the profile, then place it again.",
+    Cause.OTHER_CODE: "Place it again to run it with the present code, or go back to the submitted code first; "
+    "--allow-changed-code lets runs that wait use whatever code is there.",
 }
 
 # What differs between two failures of one sort: addresses, paths, numbers
@@ -122,13 +123,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Failures of one sort.
-
-    Attributes:
-        cause: Their cause.
-        exception: Name of the exception's class; empty if the cause is not an exception.
-        failures: The failures, the newest first.
-    """
+    """Failures of one cause, the newest first; exceptions are grouped by class (empty for other causes) and text."""
 
     cause: Cause
     exception: str
@@ -140,7 +135,7 @@ class FailureGroup:
 
 
 def counted_alike(texts: Iterable[str]) -> list[tuple[str, int]]:
-    """Count texts as one that differ in numbers, paths and addresses only; the most frequent first."""
+    """Count texts, the most frequent first; those that differ in numbers, paths and addresses only count as one."""
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}
     for text in texts:
@@ -151,17 +146,17 @@ def counted_alike(texts: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def failure_of(folder: RunFolder, observed: "RunStatus") -> Failure:
-    """Collect what is recorded of a run that has ended without a result.
-
-    Args:
-        folder: Its folder.
-        observed: What is known of it.
-    """
+    """Collect what is recorded of a run that has ended without a result."""
     status, submission = folder.read_status(), observed.submission
     if submission is not None and observed.state in NOTHING_EXECUTED and str(status.get("time", "")) < submission.time:
         status = {}  # of an earlier attempt
-    step, steps = status.get("step"), status.get("steps")
+    step, steps, command = status.get("step"), status.get("steps"), ""
     of_its_job = job_log(folder, observed)
+    if submission is not None:
+        command = submission.command
+    else:
+        with suppress(ValueError, LookupError, TypeError):
+            command = str(read_json(folder.path / "environment.json")["attempts"][-1]["command"])
     return Failure(
         folder=folder,
         state=observed.state,
@@ -175,7 +170,7 @@ def failure_of(folder: RunFolder, observed: "RunStatus") -> Failure:
         steps=steps if isinstance(steps, int) else None,
         time=str(status.get("time") or (submission.time if submission is not None else "")),
         job=str(observed.job or ""),
-        command=submission.command if submission is not None else _last_command(folder),
+        command=command,
         logs=tuple(log for log in (folder.log, of_its_job) if log is not None and log.exists()),
         last_words=last_words(of_its_job) if of_its_job is not None and observed.cause in WITHOUT_WORDS else "",
     )
@@ -184,7 +179,7 @@ def failure_of(folder: RunFolder, observed: "RunStatus") -> Failure:
 def last_words(log: Path) -> str:
     """Read the last line of a job's log that says why the job ended; empty if there is none.
 
-    A line of ours that begins with `Error: ` tells most, then one that ends a traceback, such as of a full disk.
+    Our own lines with `Error: ` tell most, then the last line of a traceback, such as of a full disk.
     """
     try:
         with log.open("rb") as file:
@@ -206,13 +201,6 @@ def job_log(folder: RunFolder, observed: "RunStatus") -> Path | None:
     return submission.log_of(submission.runs.index(folder.path.name))
 
 
-def _last_command(folder: RunFolder) -> str:
-    try:
-        return str(read_json(folder.path / "environment.json")["attempts"][-1]["command"])
-    except (ValueError, LookupError, TypeError):
-        return ""
-
-
 def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
     """Put failures of one sort together, the group with the newest one first."""
     groups: dict[tuple[Cause, str, str], list[Failure]] = {}
@@ -222,18 +210,14 @@ def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
 
 
 def without_what_varies(text: str) -> str:
-    """Leave out of a message what differs between two of one sort: addresses, paths, numbers."""
+    """Replace addresses, paths and numbers in a message, which differ between two of one sort."""
     for pattern, instead in VARYING:
         text = pattern.sub(instead, text)
     return text
 
 
 def placing_options(command: str) -> list[str]:
-    """Take from a command of augbench what says how its runs are placed, as words.
-
-    Args:
-        command: Such as `augbench run demo --profile lab`.
-    """
+    """Take the options that place runs from a command such as `augbench run demo --profile lab`, as words."""
     try:
         words = shlex.split(command)
     except ValueError:

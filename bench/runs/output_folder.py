@@ -19,7 +19,7 @@ def check_output_folder(out: Path) -> None:
     marker = out / "runs" / MARKER
     try:
         if out.exists() and not out.is_dir():
-            raise UserError(f"{out} is a file. Give the folder that runs are in or are to be written to.")
+            raise UserError(f"{out} is a file. Give an output folder of runs, or the name of a new one.")
         version = read_json(marker)["protocol_version"] if marker.exists() else PROTOCOL_VERSION
         is_newer = version > PROTOCOL_VERSION
     except OSError as error:
@@ -46,7 +46,7 @@ def mark_output_folder(out: Path) -> None:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Whether a path is a folder that says what its run is, sound or not."""
+    """Whether a path is a folder with a specification, sound or not."""
     try:
         return (path / "spec.json").is_file()
     except OSError:  # a name that is too long, or a folder that may not be read
@@ -54,7 +54,7 @@ def is_run_folder(path: Path) -> bool:
 
 
 def run_folders(root: Path) -> list[RunFolder]:
-    """List the run folders of an output folder, in a fixed order: every sub-folder that holds or should hold a run.
+    """List the run folders of an output folder by name: every sub-folder that holds or should hold a run.
 
     Args:
         root: An output folder, or its sub-folder `runs`.

@@ -1,4 +1,4 @@
-"""All runs of an output folder at one moment: what is shown to whoever follows them."""
+"""All runs of an output folder at one moment, for those who follow them."""
 
 import time
 from collections import Counter
@@ -8,16 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_json
-
 from augbench.bench.experiment.labels import RunLabels, label_runs
-from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs.claim import last_owner
 from augbench.bench.runs.failures import WITHOUT_RESULT, counted_alike
 from augbench.bench.runs.output_folder import run_folders
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.runs.run_states import RunStates, RunStatus
-from augbench.bench.runs.specifications import read_content, read_result
+from augbench.bench.runs.specifications import SpecReader, StoredSpec, read_result
 
 SECONDS_BETWEEN_QUESTIONS = 10.0  # to a scheduler, which answers to many
 SECONDS_TO_BEGIN = 30.0  # that a launcher which has just made the folders of its runs may take until the first begins
@@ -34,8 +31,8 @@ class SeenRun:
         folder: Its folder.
         method: Name of its method.
         dataset: Name of its data set.
-        labels: What tables call it.
-        observed: What is known of it.
+        labels: Its names in tables.
+        observed: Its status.
     """
 
     folder: RunFolder
@@ -51,19 +48,13 @@ class SeenRun:
 
     @property
     def state(self) -> RunState:
-        """Its state."""
+        """State of the run."""
         return self.observed.state
 
 
 @dataclass(frozen=True)
 class Row:
-    """Runs that are counted together.
-
-    Attributes:
-        method: What their method is called.
-        dataset: What their data set is called.
-        states: How many are in each state.
-    """
+    """Runs that are counted together: names of their method and data set, and how many are in each state."""
 
     method: str
     dataset: str
@@ -89,11 +80,7 @@ class Overview:
         return dict(Counter(run.state for run in self.runs))
 
     def rows(self, most: int) -> list[Row]:
-        """Count by method and data set, told apart by their settings unless that makes too many rows.
-
-        Args:
-            most: Rows up to which settings count.
-        """
+        """Count by method and data set; settings make rows of their own unless there are more than `most` rows."""
         rows = _counted([((run.labels.label, run.labels.comparison), run.state) for run in self.runs])
         return rows if len(rows) <= most else _counted([((run.method, run.dataset), run.state) for run in self.runs])
 
@@ -106,7 +93,7 @@ class Overview:
         return self.in_state(*WITHOUT_RESULT)
 
     def reasons(self, state: RunState) -> list[tuple[str, int]]:
-        """What is said of runs in a state, the most frequent first, and of how many."""
+        """Reasons of runs in a state, the most frequent first, each with the number of runs."""
         return counted_alike(run.observed.reason for run in self.in_state(state))
 
     def goes_on(self) -> bool:
@@ -152,20 +139,16 @@ class RecentStates:
 
 @dataclass
 class RunMonitor:
-    """Looks at an output folder, once or again and again: what cannot change is read once, schedulers seldom asked.
-
-    Attributes:
-        out: The output folder.
-    """
+    """Looks at an output folder, once or repeatedly: reads what cannot change once, and seldom asks schedulers."""
 
     out: Path
-    _kinds: dict[bytes, RunSpec] = field(default_factory=dict)  # a run of each kind, by what runs of it have in common
-    _kind_of: dict[str, tuple[bytes, str]] = field(default_factory=dict)  # by name of a folder, its kind and identity
+    _reader: SpecReader = field(default_factory=SpecReader)
+    _stored: dict[str, StoredSpec] = field(default_factory=dict)  # by name of a folder
     _states_of: dict[str, tuple[int, RunState]] = field(default_factory=dict)  # with when the folder was changed, in ns
     _states: RecentStates = field(default_factory=RecentStates)
 
     def snapshot(self) -> Overview:
-        """Find every run with its state.
+        """Find every run and its status.
 
         Raises:
             UserError: If the folder does not exist, holds no runs, or has a damaged record of a submission.
@@ -174,37 +157,23 @@ class RunMonitor:
         root = folders[0].path.parent.parent
         shown = self.out if (self.out / "runs").resolve() == root / "runs" else root
         states = self._states.now(root)
-        found: list[tuple[RunFolder, bytes, RunStatus]] = []
+        found: list[tuple[RunFolder, StoredSpec, RunStatus]] = []
         damaged = [one.reason for one in states.unreadable]
         for name in (folder.path.name for folder in folders):
             folder = RunFolder(shown / "runs" / name)
             try:
-                found.append((folder, self._kind(folder), self._observe(folder, states)))
+                if name not in self._stored:
+                    self._stored[name] = self._reader.read(folder)
+                found.append((folder, self._stored[name], self._observe(folder, states)))
             except DamagedError as error:
                 damaged.append(str(error))
-        labels = dict(zip(self._kinds, label_runs(list(self._kinds.values())), strict=True))
-        runs = [self._seen(folder, kind, labels[kind], observed) for folder, kind, observed in found]
+        specs = {id(stored.like): stored.like for _, stored, _ in found}
+        labels = dict(zip(specs, label_runs(list(specs.values())), strict=True))
+        runs = [
+            SeenRun(folder, spec.method.name, spec.dataset.name, labels[id(spec)], observed)
+            for folder, spec, observed in ((folder, stored.like, observed) for folder, stored, observed in found)
+        ]
         return Overview(shown, tuple(runs), tuple(damaged))
-
-    def _seen(self, folder: RunFolder, kind: bytes, labels: RunLabels, observed: RunStatus) -> SeenRun:
-        spec = self._kinds[kind]
-        return SeenRun(folder, spec.method.name, spec.dataset.name, labels, observed)
-
-    def _kind(self, folder: RunFolder) -> bytes:
-        """Tell of which kind a run is; a specification is checked with care once for all runs that share it.
-
-        Raises:
-            DamagedError: If the folder has no sound specification.
-        """
-        name = folder.path.name
-        if name not in self._kind_of:
-            content = read_content(folder, "spec.json")
-            written = content.get("spec")
-            kind = to_json({**written, "seed": None}) if isinstance(written, dict) else b""
-            if kind not in self._kinds:
-                self._kinds[kind] = folder.read_spec()
-            self._kind_of[name] = (kind, str(content.get("identity")))
-        return self._kind_of[name][0]
 
     def _observe(self, folder: RunFolder, states: RunStates) -> RunStatus:
         """Tell what is known of a run; its files are read only where its folder was changed since they were read.
@@ -218,7 +187,7 @@ class RunMonitor:
         is_silent = state is RunState.RUNNING and now - changed > SECONDS_OF_SILENCE * 1e9
         last_change = _changed(folder)
         if state is None or is_silent or last_change != changed:
-            has_result = read_result(folder, self._kind_of[name][1]) is not None
+            has_result = read_result(folder, self._stored[name].identity) is not None
             state = RunState.DONE if has_result else folder.state()
             # a change that is younger may be followed by another one at the same time of the clock
             if has_result or now - last_change > LEAST_AGE_OF_A_CHANGE * 1e9:
@@ -256,12 +225,7 @@ class Progress:
 
 
 def progress_of(run: SeenRun, now: datetime) -> Progress:
-    """Tell how far a run is.
-
-    Args:
-        run: The run.
-        now: The present time, with its zone.
-    """
+    """Tell how far a run is at a time, which has a zone."""
     status, owner = run.folder.read_status(), last_owner(run.folder.path)
     reported = moment(status.get("time"))
     silent = None if reported is None else max(0.0, (now - reported).total_seconds())

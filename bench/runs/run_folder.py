@@ -44,8 +44,8 @@ WRITTEN = (
 )
 
 NOT_READ = (
-    "The run may be sound: have the folder's owner make it readable for you, or have whoever looks after the disk find "
-    "the fault; the other runs are not affected."
+    "The run may be sound: ask the folder's owner to make it readable for you, or the administrator of the disk to "
+    "find the fault. The other runs are not affected."
 )
 
 
@@ -149,9 +149,13 @@ class RunFolder:
         try:
             return parse_spec(lambda: read_json(path), self.path)
         except DamagedError:
-            if _may_not_read(path):
-                raise NotReadableError(f"The other runs are not affected, but {how_to_read(self.path)}") from None
-            raise
+            try:
+                may_read = not path.exists() or os.access(path, os.R_OK)
+            except PermissionError:  # of the folder
+                may_read = False
+            if may_read:
+                raise
+            raise NotReadableError(f"The other runs are not affected, but {how_to_read(self.path)}") from None
 
     def read_result(self) -> dict[str, Any] | None:
         """Read the result of a finished run, or None.
@@ -177,7 +181,7 @@ class RunFolder:
         return result
 
     def read_status(self) -> dict[str, Any]:
-        """Read the last status, empty if there is none; what no worker can have written is left out."""
+        """Read the last status; empty if there is none. Values that no worker can have written are left out."""
         try:
             return sound_status(read_json(self.path / "status.json"))
         except ValueError:
@@ -191,24 +195,28 @@ class RunFolder:
         write_json(self.path / "status.json", status, durable=state is not RunState.RUNNING)
 
     def amend_status(self, state: RunState, **details: Any) -> None:
-        """Record a state and details of it, and keep what the last status says besides."""
+        """Record a state and its details, and keep the other fields of the last status."""
         kept = {key: value for key, value in self.read_status().items() if key not in ("state", "time")}
         self.write_status(state, **kept | details)
 
-    def record_death(self, cause: Cause, reason: str) -> None:
-        """Write down, in place of a worker that no longer can, why a run has no result; unless that is known by now.
+    def record_death(self, cause: Cause, reason: str) -> str:
+        """Record, in place of a worker that has died, why a run has no result, unless that is known by now.
 
-        Raises:
-            DamagedError: If there is a result but it cannot be read.
+        Returns:
+            Why it could not be recorded, such as a damaged folder; empty if it was.
         """
-        state = self.state()
-        if state is RunState.KILLED:
-            self.amend_status(state, cause=cause, reason=reason)
-        elif state not in (RunState.DONE, RunState.FAILED, RunState.RUNNING, RunState.CANCELLED):
-            self.amend_status(RunState.NEVER_STARTED, cause=Cause.NEVER_STARTED, reason=reason)
+        try:
+            state = self.state()
+            if state is RunState.KILLED:
+                self.amend_status(state, cause=cause, reason=reason)
+            elif state not in (RunState.DONE, RunState.FAILED, RunState.RUNNING, RunState.CANCELLED):
+                self.amend_status(RunState.NEVER_STARTED, cause=Cause.NEVER_STARTED, reason=reason)
+        except UserError as error:
+            return str(error)
+        return ""
 
     def state(self) -> RunState:
-        """Tell the state from the files: done is what has a result, and a run whose owner is gone was killed.
+        """Tell the state from the files: a run with a result is done, and one whose owner is gone was killed.
 
         Raises:
             DamagedError: If there is a result but it cannot be read.
@@ -221,16 +229,13 @@ class RunFolder:
         if recorded not in RECORDED:  # of a later version, or by hand: as if nothing were recorded
             recorded = RunState.PLANNED
         if recorded == RunState.RUNNING:
-            recorded = self._running_or_killed()
+            try:
+                recorded = RunState.RUNNING if is_alive(self.path) else RunState.KILLED
+            except OSError:
+                recorded = RunState.UNKNOWN
         if recorded not in (RunState.RUNNING, RunState.FAILED) and self.cancel_request.exists():
             return RunState.CANCELLED
         return RunState(recorded)
-
-    def _running_or_killed(self) -> RunState:
-        try:
-            return RunState.RUNNING if is_alive(self.path) else RunState.KILLED
-        except OSError:
-            return RunState.UNKNOWN
 
     def claim(self) -> AbstractContextManager[Ownership]:
         """Own the run for the length of the block.
@@ -242,7 +247,7 @@ class RunFolder:
         return claimed(self.path)
 
     def request_cancel(self) -> None:
-        """Ask whoever executes the run, now or later, to stop.
+        """Ask the process that executes the run, now or later, to stop.
 
         Raises:
             RetryableError: If its folder cannot be written to.
@@ -269,11 +274,11 @@ class RunFolder:
             return [json.loads(line) for line in read_file(self.metrics).splitlines()]
         except ValueError:
             raise DamagedError(
-                f"{self.metrics} is truncated or foreign. Move the folder away or delete it and run the suite again."
+                f"{self.metrics} is truncated or foreign. Move the folder away or delete it, then run the suite again."
             ) from None
 
     def set_failure_aside(self) -> None:
-        """Put what a failed run has written into `earlier-attempts`, so that it starts again; does nothing to others.
+        """Move the files of a failed run into `earlier-attempts`, so that it starts again; other runs stay as they are.
 
         Raises:
             BusyError: If another process owns the run.
@@ -283,7 +288,7 @@ class RunFolder:
                 self._set_attempts_aside()
 
     def set_attempts_aside(self) -> None:
-        """Put what a run without a result has written into `earlier-attempts`, so that it starts again.
+        """Move the files of a run without a result into `earlier-attempts`, so that it starts again.
 
         Raises:
             BusyError: If another process owns the run.
@@ -304,25 +309,18 @@ class RunFolder:
         self.withdraw_cancel()
 
     def delete_what_is_not_needed(self) -> None:
-        """Delete what a run with a result needs no more; only for its owner, whose claim stays and counts attempts."""
+        """Delete what a run with a result no longer needs; its claims stay, as they count attempts; owner only."""
         for name in ("checkpoint.pt", "status.json", "lock"):
             (self.path / name).unlink(missing_ok=True)
 
     def clear_temporary_files(self) -> None:
-        """Delete what a kill in the middle of a write has left; only for the owner."""
+        """Delete what a kill in the middle of a write has left; owner only."""
         for file in self.path.glob(".*.tmp"):
             file.unlink(missing_ok=True)
 
 
-def _may_not_read(path: Path) -> bool:
-    try:
-        return path.exists() and not os.access(path, os.R_OK)
-    except PermissionError:  # of the folder
-        return True
-
-
 def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> RunSpec:
-    """Make a specification of what `RunFolder.write_spec` has written.
+    """Parse a specification as `RunFolder.write_spec` has written it.
 
     Args:
         content: Reads it; may raise ValueError.
@@ -355,7 +353,7 @@ def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> R
 
 
 def newer(path: Path | str, version: int) -> str:
-    """Say that something was written under a newer protocol version."""
+    """Say that a folder was written under a newer protocol version."""
     return (
         f"{path} was written under protocol version {version}; this augbench knows versions up to "
         f"{PROTOCOL_VERSION}. Install a newer augbench (`pip install --upgrade augbench`) or choose another folder."

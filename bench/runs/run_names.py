@@ -1,4 +1,4 @@
-"""Which runs a person means who has typed a name, or the beginning of one."""
+"""Find the runs that are meant by a name, or by the beginning of one."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches

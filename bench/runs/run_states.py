@@ -22,15 +22,15 @@ SILENT = (RunState.DONE, RunState.PLANNED)  # states of which a record has nothi
 
 @dataclass(frozen=True)
 class RunStatus:
-    """What is known of a run.
+    """What its folder and the scheduler say of a run.
 
     Attributes:
         state: Its state.
         reason: Why it has no result, in a sentence or two; empty if it has one, or nothing is known.
-        cause: The same as one of the causes.
+        cause: Its cause; None if it has a result, or nothing is known.
         job: Id of its job.
         nodes: Where the scheduler has placed it.
-        submission: What it was last submitted with.
+        submission: Record of its last submission.
     """
 
     state: RunState
@@ -39,16 +39,6 @@ class RunStatus:
     job: str | None = None
     nodes: str = ""
     submission: Submission | None = None
-
-
-def recorded(status: dict[str, Any], state: RunState) -> RunStatus:
-    """Tell from a run's folder alone why it has no result.
-
-    Args:
-        status: Its last status; empty if there is none.
-        state: Its state.
-    """
-    return _from_status(status, state, None, 0)
 
 
 class RunStates:
@@ -88,19 +78,19 @@ class RunStates:
         is_silent = state is RunState.DONE or (state is RunState.PLANNED and submission is None)
         status = {} if is_silent else folder.read_status()
         if state in SETTLED or is_cancelled:
-            return _from_status(status, state, submission, index)
+            return recorded(status, state, submission, index)
         unreadable = tuple(one for one in self.unreadable if one.may_follow(submission))
         if unreadable and (reason := self._why_in_the_way(unreadable)):
             return RunStatus(RunState.UNKNOWN, reason, submission=submission)
         if submission is None:
-            return _from_status(status, state, submission, index)
+            return recorded(status, state, submission, index)
         return self._submitted(folder, state, status, submission, index)
 
     def _submitted(
         self, folder: RunFolder, state: RunState, status: dict[str, Any], submission: Submission, index: int
     ) -> RunStatus:
         submission, refused = _outcome(submission)
-        own = _from_status(status, state, submission, index)
+        own = recorded(status, state, submission, index)
         begun = _has_begun(own, status, folder)
         # by a launcher of another kind, whose record is newer than whatever became of the job
         elsewhere = not begun and str(status.get("time", "")) > submission.time
@@ -155,16 +145,17 @@ def _outcome(submission: Submission) -> tuple[Submission, str]:
 
 
 def _with_job(own: RunStatus, job: Job, log: Path, *, begun: bool) -> RunStatus:
+    detail = f" ({job.detail})" if job.detail not in ("", "None") else ""
     if job.waits_or_runs:
-        reason = f"Slurm: {job.state.lower()}" + (f" ({job.detail})" if job.detail not in ("", "None") else "") + "."
+        reason = f"Slurm: {job.state.lower()}{detail}."
         if job.state == "RUNNING" and own.submission is not None and own.submission.runs_per_job > 1:
             reason = "Its job executes other runs first."
         return RunStatus(RunState.SUBMITTED, reason, None, own.job, job.nodes, own.submission)
-    said = f"Slurm says {job.state} of job {own.job}" + (f" ({job.detail})" if job.detail not in ("", "None") else "")
+    said = f"Slurm says {job.state} of job {own.job}{detail}"
     if job.cause is None:
         return RunStatus(RunState.UNKNOWN, f"{said}.", None, own.job, job.nodes, own.submission)
     if not begun and job.cause is not Cause.CANCELLED:
-        hint = " A compute node that does not see the output folder, or the virtual environment, ends so."
+        hint = " Perhaps the compute node does not see the output folder or the virtual environment."
         return _never(own, f"{said}, and the run never began.{hint} What the job printed: {log}")
     if own.state is RunState.CANCELLED or (job.cause is Cause.KILLED and own.reason):
         return own
@@ -176,7 +167,17 @@ def _never(own: RunStatus, reason: str) -> RunStatus:
     return RunStatus(RunState.NEVER_STARTED, reason, Cause.NEVER_STARTED, own.job, submission=own.submission)
 
 
-def _from_status(status: dict[str, Any], state: RunState, submission: Submission | None, index: int) -> RunStatus:
+def recorded(
+    status: dict[str, Any], state: RunState, submission: Submission | None = None, index: int = 0
+) -> RunStatus:
+    """Tell from a run's state and last status alone why it has no result.
+
+    Args:
+        status: Its last status; empty if there is none.
+        state: Its state.
+        submission: What it was submitted with last.
+        index: Its place among the runs of that.
+    """
     job = submission.job_of(index) if submission is not None else None
     if state in SILENT:
         return RunStatus(state, job=job, submission=submission)
@@ -189,25 +190,16 @@ def _from_status(status: dict[str, Any], state: RunState, submission: Submission
 def _reason(state: RunState, status: dict[str, Any]) -> str:
     if state is RunState.KILLED and "reason" not in status:
         host = status.get("owner", {}).get("host") or "an unknown machine"
-        return f"Its process on {host} ended without a word."
+        return f"Its process on {host} ended without a message."
     if state is RunState.UNKNOWN:
-        return "Whether a process executes it cannot be told, since its file `lock` cannot be opened."
+        return "Its file `lock` cannot be opened, so it is not known whether a process executes it."
     return str(status.get("reason", ""))
 
 
 def _cause(state: RunState, status: dict[str, Any]) -> Cause | None:
-    """Tell the cause; of records that are older than causes, by their state."""
-    recorded = status.get("cause")
-    if recorded in list(Cause):
-        return Cause(recorded)
-    by_state = {
-        RunState.KILLED: Cause.KILLED,
-        RunState.FAILED: Cause.EXCEPTION,
-        RunState.CANCELLED: Cause.CANCELLED,
-        RunState.TIMED_OUT: Cause.TIMED_OUT,
-        RunState.NEVER_STARTED: Cause.NEVER_STARTED,
-    }
-    return by_state.get(state)
+    """Tell the cause; records that are older than causes imply it by their state, which mostly has the same name."""
+    implied = Cause.EXCEPTION if state is RunState.FAILED else state
+    return next((Cause(cause) for cause in (status.get("cause"), implied) if cause in list(Cause)), None)
 
 
 def _has_begun(own: RunStatus, status: dict[str, Any], folder: RunFolder) -> bool:

@@ -16,7 +16,7 @@ class SlurmError(UserError):
 
 
 def slurm(command: Sequence[str], clusters: str = "") -> str:
-    """Give a command of Slurm and return what it prints, whatever defaults a user has for it.
+    """Run a command of Slurm without the user's defaults for it, and return what it prints.
 
     Args:
         command: The command and its arguments.
@@ -38,7 +38,7 @@ def slurm(command: Sequence[str], clusters: str = "") -> str:
     except subprocess.TimeoutExpired:
         raise SlurmError(
             f"Slurm gave no answer to `{command[0]}` within {SECONDS_TO_ANSWER} s; its controller may be down (`sinfo` "
-            "shows). Jobs that run go on; try the same command again later."
+            "shows). Running jobs continue; try the same command again later."
         ) from None
     except subprocess.CalledProcessError as error:
         words = " ".join(error.stderr.split()) or f"exit status {error.returncode}"
@@ -47,7 +47,7 @@ def slurm(command: Sequence[str], clusters: str = "") -> str:
 
 
 def read_rows(command: Sequence[str], columns: int, clusters: str = "") -> list[list[str]]:
-    """Give a command that prints rows of columns between `|`; lines without any, such as a site's news, are no rows.
+    """Run a command that prints rows with `|` between columns; other lines, such as a site's news, are passed over.
 
     Raises:
         SlurmError: If it fails, or prints a row with another number of columns.
@@ -60,6 +60,19 @@ def read_rows(command: Sequence[str], columns: int, clusters: str = "") -> list[
                 "Perhaps another program has its name here."
             )
     return rows
+
+
+def configured(name: str, clusters: str = "") -> str:
+    """Read a setting of a cluster; empty if it has none.
+
+    Raises:
+        SlurmError: If Slurm does not answer.
+    """
+    for line in slurm(["scontrol", "show", "config"], clusters).splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == name:
+            return value.strip()
+    return ""
 
 
 def _environment() -> dict[str, str]:

@@ -1,9 +1,10 @@
-"""Whether Slurm has forgotten a job that it does not list: jobs of others may be hidden, and an answer may be empty."""
+"""Whether Slurm has forgotten a job that it does not list: it may hide jobs of others, or answer with nothing."""
 
 import getpass
 from collections.abc import Sequence
 
-from augbench.bench.runs.slurm_client import SlurmError, read_rows, slurm
+from augbench.bench.runs.slurm_client import SlurmError, configured, slurm
+from augbench.bench.runs.slurm_queue import jobs_named
 from augbench.bench.runs.submissions import Submission, Unreadable
 
 UNKNOWN_JOB = "Invalid job id"  # how Slurm's controller says that it knows no job with an id
@@ -41,22 +42,15 @@ def why_in_the_way(submissions: Sequence[Unreadable]) -> str:
     """
     for one in submissions:
         try:
-            if one.token is None or _is_listed(one.job_name) or _hides_jobs_of(one.user):
+            if one.token is None or jobs_named(one.job_name) or _hides_jobs_of(one.user):
                 return f"It may have been submitted all the same. {one.reason}"
         except SlurmError as error:
             return f"It may have been submitted all the same. {one.reason} {error}"
     return ""
 
 
-def _is_listed(job_name: str) -> bool:
-    return bool(read_rows(["squeue", "--noheader", "--format=%i|%T", f"--name={job_name}"], 2))
-
-
 def _hides_jobs_of(user: str, cluster: str = "") -> bool:
     """Whether the queue may leave out jobs of a user."""
     if user == getpass.getuser():
         return False
-    lines = slurm(["scontrol", "show", "config"], cluster).splitlines()
-    settings = dict(line.split("=", 1) for line in lines if "=" in line)
-    hidden = {name.strip(): value for name, value in settings.items()}.get("PrivateData", "none")
-    return "jobs" in hidden.strip().split(",")
+    return "jobs" in configured("PrivateData", cluster).split(",")

@@ -142,11 +142,11 @@ def _numbers(identifier: str, size: int) -> list[int]:
 
 
 def cancel_jobs(jobs: Iterable[tuple[Submission, str]]) -> None:
-    """Take jobs out of the queue, wherever they are.
+    """Take jobs out of the queue.
 
     Args:
-        jobs: Ids of jobs, each with its submission; only a job with the name of the submission is taken out, so that
-            an id that came again harms nobody else's job.
+        jobs: Ids of jobs, each with its submission. Only jobs with the name of the submission are taken out: ids are
+            reused, and one may be somebody else's job by now.
 
     Raises:
         SlurmError: If Slurm does not answer.
@@ -160,6 +160,15 @@ def cancel_jobs(jobs: Iterable[tuple[Submission, str]]) -> None:
             slurm(command, submission.cluster)
 
 
+def jobs_named(name: str, cluster: str = "") -> list[str]:
+    """Ids of the jobs in the queue that have a name.
+
+    Raises:
+        SlurmError: If Slurm does not answer.
+    """
+    return [row[0] for row in read_rows(["squeue", "--noheader", "--format=%i|%T", f"--name={name}"], 2, cluster)]
+
+
 def cancel_named(submission: Submission) -> None:
     """Take all jobs of a submission out of the queue, and wait until none of them goes on.
 
@@ -169,10 +178,10 @@ def cancel_named(submission: Submission) -> None:
     name, cluster = submission.job_name, submission.cluster
     slurm(["scancel", "--quiet", f"--name={name}"], cluster)
     deadline = time.monotonic() + SECONDS_TO_END
-    while left := read_rows(["squeue", "--noheader", "--format=%i|%T", f"--name={name}"], 2, cluster):
+    while left := jobs_named(name, cluster):
         if time.monotonic() > deadline:
             raise SlurmError(
-                f"The job {left[0][0]} ({name}) was cancelled but has not ended within {SECONDS_TO_END} s; its node "
-                "may be down (`sinfo -R` shows). Give the same command again when it has."
+                f"The job {left[0]} ({name}) was cancelled but has not ended within {SECONDS_TO_END} s; its node "
+                "may be down (`sinfo -R` shows). Give the same command again when it has ended."
             )
         time.sleep(SECONDS_BETWEEN_LOOKS)

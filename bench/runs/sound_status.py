@@ -1,4 +1,4 @@
-"""What `status.json` of a run may say: whatever else stands there is not a worker's word."""
+"""What a worker may write into `status.json`; anything else there is ignored."""
 
 from typing import Annotated, Any
 
@@ -33,7 +33,7 @@ class _Status(BaseModel):
 
 
 def sound_status(status: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what is no status: it says no more than that somebody has damaged it."""
+    """Leave out fields that no worker can have written: somebody has damaged them."""
     try:
         _Status.model_validate(status)
     except ValidationError as error:

@@ -8,7 +8,7 @@ import getpass
 import re
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -121,12 +121,7 @@ class Submission(BaseModel):
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A submission whose record cannot be read.
-
-    Attributes:
-        folder: Its folder, or the one that holds all submissions.
-        reason: Why, and what helps.
-    """
+    """A submission whose record cannot be read: its folder, or that of all submissions, why, and what helps."""
 
     folder: Path
     reason: str
@@ -158,12 +153,7 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Records:
-    """What is recorded of the submissions of an output folder.
-
-    Attributes:
-        submissions: Those whose record can be read, oldest first.
-        unreadable: The others.
-    """
+    """Records of the submissions of an output folder, oldest first, and those that cannot be read."""
 
     submissions: tuple[Submission, ...]
     unreadable: tuple[Unreadable, ...]
@@ -175,19 +165,16 @@ def _number(token: str) -> int:
     return int(found[3] or 0) if found else 0
 
 
-def new_submission(
-    launcher: str,
-    out: Path,
-    runs: Sequence[str],
-    *,
-    resources: Mapping[str, Any],
-    arguments: Mapping[str, Any],
-    code: Mapping[str, Any],
-    command: str,
-) -> Submission:
-    """Make the record of what is about to be handed to a scheduler; it is not written yet.
+def new_submission(launcher: str, out: Path, runs: Sequence[str], **about: Any) -> Submission:
+    """Make the record of what is about to be handed to a scheduler, without writing it.
 
     Where locks work, nobody else makes one in the meantime: see `submitting`.
+
+    Args:
+        launcher: Name of the launcher.
+        out: Output folder of the runs.
+        runs: Names of their folders.
+        about: The other fields of the record.
     """
     now = datetime.now(UTC)
     folder = out / "submissions"
@@ -198,13 +185,10 @@ def new_submission(
         launcher=launcher,
         out=out.resolve(),
         runs=tuple(runs),
-        resources=dict(resources),
-        arguments=dict(arguments),
-        code=dict(code),
-        command=command,
         time=now.isoformat(timespec="microseconds"),  # tells two apart of which one replaces the other
         host=socket.gethostname(),
         user=getpass.getuser(),
+        **about,
     )
 
 
@@ -220,15 +204,15 @@ def read_submission(folder: Path) -> Submission:
     except (FileNotFoundError, NotADirectoryError):
         raise NoRecordError(
             f"There is no record {folder / RECORD} here. If the machine that submitted the job sees it, the file "
-            "system of this one shows it late or not at all; give the command that places runs again."
+            "system shows it to this machine late or not at all. Give the command that places runs again."
         ) from None
     except OSError as error:
         raise UserError(_not_known(folder, error)) from None
     except ValueError as error:
         reason = f"{error.error_count()} wrong fields" if isinstance(error, ValidationError) else str(error)
         raise UserError(
-            f"The record of a submission in {folder} is damaged: {reason}. Delete the folder; runs that were submitted "
-            "with it and still wait are then placed again by the same command."
+            f"The record of a submission in {folder} is damaged: {reason}. Delete the folder, then give the same "
+            "command again: it places the runs that still wait."
         ) from None
 
 
@@ -237,7 +221,7 @@ def _not_known(folder: Path, error: OSError) -> str:
 
 
 def read_records(out: Path) -> Records:
-    """Read every record of an output folder; one that cannot be read holds up nobody."""
+    """Read every record of an output folder; one that cannot be read does not hold up the others."""
     folder = out / "submissions"
     found: list[Submission] = []
     unreadable: list[Unreadable] = []
@@ -266,7 +250,7 @@ def read_submissions(out: Path) -> list[Submission]:
 def submitting(out: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Keep other launchers from submitting runs of an output folder for the length of the block.
 
-    On a file system without locks nobody is kept out: a run may be submitted twice then, but never executed twice.
+    A file system without locks keeps nobody out: a run may be submitted twice then, but is never executed twice.
 
     Args:
         out: The output folder.

@@ -76,8 +76,10 @@ def describe_device(device: "torch.device") -> str:
 
 
 def usable_cores() -> int:
-    """Count the cores that this process may use, which may be fewer than the machine's."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Count the cores that this process may use, by its affinity and its job of Slurm; the machine may have more."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    of_job = os.environ.get("SLURM_CPUS_ON_NODE", "")
+    return min(cores, int(of_job)) if of_job.isdecimal() and int(of_job) > 0 else cores
 
 
 def given_command() -> str:

@@ -1,4 +1,4 @@
-"""From a tuning to its outcomes: Ray Tune places trials, and what has ended in an earlier call is not tried again."""
+"""From a tuning to its outcomes: Ray Tune places trials; those that ended in an earlier call are not tried again."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ class TuningLaunch(RayLaunch):
         run_trials(self.tuning, self.request.out, self.begin, folder, failures, self.progress)
 
     def begin(self, trial: Trial) -> Sequence["Task"]:
-        """Make the folders of a trial ready and say how its runs are to be executed."""
+        """Prepare the folders of a trial and describe its runs to workers."""
         self.trials.append(trial)
         tasks = []
         for spec, folder in zip(self.tuning.specs(trial.values), trial.folders, strict=True):
@@ -60,7 +60,7 @@ class TuningLaunch(RayLaunch):
 
 
 def check_tuning(tuning: Tuning, request: LaunchRequest) -> None:
-    """Find what can be known to be wrong before anything is placed.
+    """Find mistakes before anything is placed.
 
     Raises:
         UserError: If there is nothing to tune, Ray or Optuna is missing, no node has what a trial needs, or the data
@@ -70,20 +70,26 @@ def check_tuning(tuning: Tuning, request: LaunchRequest) -> None:
     check_output_folder(request.out)
     ray_cluster.require_ray(request.profile.ray)
     if tuning.search == "optuna":
-        _require_optuna()
+        try:
+            import optuna  # noqa: F401
+        except ImportError as error:
+            raise UserError(
+                f"--search optuna needs Optuna, which cannot be imported here ({error}). Install it with "
+                "`pip install 'augbench[ray]'`, or give --search random."
+            ) from None
     check_data_and_networks(tuning.specs(tuning.initial)[:1], request.settings.data)
     Ray().check([first_run(tuning, request.out)], request)
 
 
 def first_run(tuning: Tuning, out: Path) -> PlannedRun:
-    """Return the first run of the first trial, which costs about what any of them costs."""
+    """Return the first run of the first trial; the others cost about as much."""
     folder = tuning.trial(0, tuning.initial, out).folders[0]
     seconds = (folder.read_result() or {}).get("seconds", {})
     return PlannedRun(tuning.specs(tuning.initial)[0], folder, folder.state(), seconds)
 
 
 def waiting(tuning: Tuning, out: Path, *, retry_failed: bool = False) -> list[PlannedRun]:
-    """Return a run for each one that is to be executed; each costs about what the first costs, which stands for all.
+    """Return the first run once for each run that is to be executed, since all cost about as much.
 
     Args:
         tuning: What is tuned.
@@ -101,22 +107,12 @@ def waiting(tuning: Tuning, out: Path, *, retry_failed: bool = False) -> list[Pl
             over.add(spec.configuration)
         elif state is RunState.DONE:
             done[spec.configuration] += 1
-    ended = sum(tuning.repeats if kind in over else done[kind] for kind in {*done, *over})
+    ended = sum(tuning.repeats if trial in over else done[trial] for trial in {*done, *over})
     return [first_run(tuning, out)] * max(0, tuning.trials * tuning.repeats - ended)
 
 
-def _require_optuna() -> None:
-    try:
-        import optuna  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"--search optuna needs Optuna, which cannot be imported here ({error}). Install it with "
-            "`pip install 'augbench[ray]'`, or give --search random."
-        ) from None
-
-
 def _ended_before(tuning: Tuning, out: Path, *, retry_failed: bool) -> list[Outcome]:
-    """Return how all trials went if they have ended in earlier calls, and nothing otherwise.
+    """Return how all trials went if all ended in earlier calls, and nothing otherwise.
 
     What Optuna chose is only known once it has chosen it again.
     """
@@ -159,12 +155,7 @@ def drive(
 
 
 def _judged(outcome: Outcome, lost: Mapping[str, str]) -> Outcome:
-    """Count a trial whose worker has died once too often as failed: else one that always runs out of memory stops all.
-
-    Args:
-        outcome: What its folders say.
-        lost: Why, by the folder of such a trial's first run.
-    """
+    """Count a trial as failed whose worker died once too often: else one that lacks memory would hold up the tuning."""
     reason = lost.get(str(outcome.trial.folders[0].path.resolve()))
     if reason is None or outcome.state is not TrialState.UNFINISHED:
         return outcome

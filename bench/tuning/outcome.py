@@ -29,8 +29,8 @@ class Outcome:
     Attributes:
         trial: The trial.
         state: How it ended.
-        accuracy: Share of the validation images that are classified right, mean over its runs; after the last epoch
-            that its first run has finished where it was stopped early; None where nothing is known.
+        accuracy: Fraction of the validation images that are classified right, mean over its runs. For a trial that was
+            stopped early: of its first run, after the last finished epoch. None if nothing is known.
         epochs: Epochs that its first run has finished.
         spent: What its runs have cost, as far as it was saved.
         reason: Why it has no result.
@@ -55,21 +55,16 @@ def outcome_of(trial: Trial) -> Outcome:
     known = Outcome(trial, TrialState.UNFINISHED, last, len(rows), total(map(spent_in, trial.folders)))
     states = [folder.state() for folder in trial.folders]
     if all(state is RunState.DONE for state in states):
-        accuracies = [_accuracy(folder) for folder in trial.folders]
+        results = [folder.read_result() or {} for folder in trial.folders]
+        accuracies = [float(result["metrics"]["0"]["accuracy"]["mean"]) for result in results]
         return replace(known, state=TrialState.DONE, accuracy=sum(accuracies) / len(accuracies))
-    reasons = [
-        folder.read_status().get("reason", str(state)) for folder, state in zip(trial.folders, states, strict=True)
-    ]
+    statuses = zip(trial.folders, states, strict=True)
+    reasons = [folder.read_status().get("reason", str(state)) for folder, state in statuses]
     if RunState.FAILED in states:
         return replace(known, state=TrialState.FAILED, accuracy=None, reason=reasons[states.index(RunState.FAILED)])
     if is_stopped(trial.folders[0]):
         return replace(known, state=TrialState.STOPPED)
     return replace(known, reason=reasons[-1])
-
-
-def _accuracy(folder: RunFolder) -> float:
-    result = folder.read_result() or {}
-    return float(result["metrics"]["0"]["accuracy"]["mean"])
 
 
 def is_stopped(folder: RunFolder) -> bool:
@@ -78,20 +73,13 @@ def is_stopped(folder: RunFolder) -> bool:
 
 
 def stop_early(folder: RunFolder, epoch: int) -> None:
-    """Decide that a run is not worth going on with, unless it is done already.
-
-    It looks for this after each epoch, and no later launch undoes it.
-
-    Args:
-        folder: Its folder.
-        epoch: The last epoch that counts, from 1.
-    """
+    """Stop a run early after an epoch, counted from 1, unless it is done; it looks for this after each epoch."""
     if folder.state() is not RunState.DONE:
         write_json(folder.path / STOPPED, {"epoch": epoch})
 
 
 def spent_in(folder: RunFolder) -> Spent:
-    """Read what a run has cost, as far as it was saved: nothing for one that failed before its first epoch had ended.
+    """Read what a run has cost, as far as it was saved: nothing if it failed in its first epoch.
 
     Raises:
         DamagedError: If its result is damaged.
@@ -109,7 +97,7 @@ def spent_in(folder: RunFolder) -> Spent:
 
 
 def settle(folder: RunFolder) -> None:
-    """Keep of a run that was stopped early what it has cost, and delete the rest of its checkpoint."""
+    """Delete the checkpoint of a run that was stopped early, except what it has cost."""
     if is_stopped(folder) and folder.checkpoint.exists() and folder.state() is not RunState.RUNNING:
         spent = spent_in(folder)
         content = read_json(folder.path / STOPPED)

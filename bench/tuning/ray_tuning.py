@@ -1,7 +1,7 @@
 """A tuning as an experiment of Ray Tune: what chooses values and stops trials, and what one trial does in its worker.
 
-Tune chooses and places. What a trial has reached is read from its run folders, so that the same command goes on from
-there: a trial that has ended reports what it has reached at once, and the search takes the same way again.
+Tune chooses and places. The results of a trial are read from its run folders, so that the same command resumes: a trial
+that has ended reports its result at once, and the search makes the same choices again.
 """
 
 import math
@@ -44,14 +44,7 @@ Begin = Callable[[Trial], Sequence[Task]]
 
 
 class Proposals(Searcher):
-    """Chooses the values of each trial and makes its run folders.
-
-    Args:
-        tuning: What is tuned.
-        out: Output folder of the runs.
-        begin: Makes the folders of a trial ready and says how its runs are to be executed.
-        progress: Whether all were asked to stop.
-    """
+    """Chooses the values of each trial and makes its run folders; arguments as for `run_trials`."""
 
     def __init__(self, tuning: Tuning, out: Path, begin: Begin, progress: Progress) -> None:
         super().__init__(metric=METRIC, mode="max")
@@ -65,7 +58,9 @@ class Proposals(Searcher):
 
     def suggest(self, trial_id: str) -> dict[str, Any] | Any:
         """Return the configuration of the next trial, or nothing where the search waits for earlier ones."""
-        if self.progress.stopping or len(self.begun) == self.tuning.trials or self._is_cancelled():
+        # after `augbench cancel` of any trial no other is begun
+        is_cancelled = any(folder.cancel_request.exists() for trial in self.begun for folder in trial.folders)
+        if self.progress.stopping or len(self.begun) == self.tuning.trials or is_cancelled:
             return Searcher.FINISHED
         values = self._values(trial_id)
         if values is None:
@@ -75,10 +70,6 @@ class Proposals(Searcher):
         tasks = self.begin(trial)
         early = self.tuning.search == "asha" and trial.number > 0  # what is there without tuning goes on to its end
         return {"run": asdict(tasks[0]), "others": [asdict(task) for task in tasks[1:]], "early": early}
-
-    def _is_cancelled(self) -> bool:
-        """Whether `augbench cancel` has asked any trial to stop: then no other is begun."""
-        return any(folder.cancel_request.exists() for trial in self.begun for folder in trial.folders)
 
     def _values(self, trial_id: str) -> Settings | None:
         if self.optuna is None:
@@ -140,10 +131,10 @@ def distribution(tried: Range) -> "BaseDistribution":
 
 
 class StopsByFile(ASHAScheduler):
-    """Asynchronous successive halving whose decisions stand in run folders.
+    """Asynchronous successive halving whose decisions are written into run folders.
 
-    A trial that is to be stopped finds that in its folder and ends by itself, with its state saved: Tune would kill it,
-    and no later launch would know.
+    A trial that is to stop finds that in its folder and ends by itself, with its state saved: Tune would kill it, and
+    no later launch would know.
     """
 
     def __init__(self, epochs: int) -> None:
@@ -227,7 +218,7 @@ def run_trials(tuning: Tuning, out: Path, begin: Begin, folder: Path, failures: 
     Args:
         tuning: What is tuned.
         out: Output folder of the runs.
-        begin: Makes the folders of a trial ready and says how its runs are to be executed.
+        begin: Prepares the folders of a trial and describes its runs to workers.
         folder: Where Tune writes its files.
         failures: How often a trial whose worker or node has died is placed again.
         progress: Kept up to date.

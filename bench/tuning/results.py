@@ -67,7 +67,7 @@ def check_not_another(tuning: Tuning, out: Path) -> None:
 
 
 def question(tuning: Tuning) -> dict[str, Any]:
-    """Say what is tuned: everything but the number of trials, of which there may be more later."""
+    """Say what is tuned: everything but the number of trials, which may grow later."""
     base = tuning.base.model_copy(update={"seed": 0})
     return {
         "method": base.method.label,
@@ -81,12 +81,7 @@ def question(tuning: Tuning) -> dict[str, Any]:
 
 
 def begin_record(tuning: Tuning, out: Path) -> None:
-    """Say what is tuned in an output folder before any trial begins, so that its cost counts also if nothing else does.
-
-    Args:
-        tuning: What is tuned, for which `check_not_another` has passed.
-        out: The output folder.
-    """
+    """Record what is tuned before any trial begins, after `check_not_another` has passed, so that every cost counts."""
     path = make_folder(out) / NAME
     if path.exists():
         write_json(path, {**read_json(path), "trials": tuning.trials})
@@ -129,7 +124,7 @@ def write_suite(tuning: Tuning, best: Outcome, cost: TuningCost, out: Path, seed
 
 
 def suite_text(tuning: Tuning, best: Outcome, cost: TuningCost, seeds: Sequence[int]) -> str:
-    """Write the suite. Everything is spelt out: a level would shorten again what it had shortened for the tuning."""
+    """Write the suite with its budget in full: a level would shorten again what it had shortened for the tuning."""
     base = tuning.base
     method = {
         "name": base.method.name,
@@ -177,9 +172,8 @@ def _story(tuning: Tuning, best: Outcome, cost: TuningCost) -> list[str]:
 def _toml(value: Any) -> str:
     """Write a value in one line of TOML."""
     if isinstance(value, Mapping):
-        return (
-            "{ " + ", ".join(f"{_key(key)} = {_toml(each)}" for key, each in value.items() if each is not None) + " }"
-        )
+        given = {key: each for key, each in value.items() if each is not None}
+        return f"{{ {', '.join(f'{_key(key)} = {_toml(each)}' for key, each in given.items())} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value, ensure_ascii=False)

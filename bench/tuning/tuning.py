@@ -120,13 +120,14 @@ class Tuning:
     def _new_values(self, number: int, known: list[Settings]) -> Settings:
         for attempt in range(ATTEMPTS):
             # A stream for each number, so that a hyperparameter more or less leaves the values of the others alone.
-            streams = {name: f"tuning/{number}/{attempt}/{name}" for name in self.ranges}
-            units = {name: _unit(self.seed, stream) for name, stream in streams.items()}
-            values: Settings = {name: tried.from_unit(units[name]) for name, tried in self.ranges.items()}
+            stream = f"tuning/{number}/{attempt}"
+            values: Settings = {
+                name: tried.from_unit(_unit(self.seed, f"{stream}/{name}")) for name, tried in self.ranges.items()
+            }
             if values not in known:
                 self.specs(values)
                 return values
-        raise UserError(f"No values could be drawn for trial {number} that are not tried already. Lower --trials.")
+        raise UserError(f"No values could be drawn for trial {number} that were not tried before. Lower --trials.")
 
 
 def _unit(seed: int, stream: str) -> float:
@@ -138,9 +139,9 @@ def base_of_paper(method: str, dataset: str, network: str | None, level: LevelNa
     """Resolve the run that the paper's budgets ask for.
 
     Args:
-        method: The method.
-        dataset: The data set.
-        network: The network; that of the paper by default.
+        method: Name of the method.
+        dataset: Name of the data set.
+        network: Name of the network; that of the paper by default.
         level: How much of the paper's budget is spent.
 
     Raises:

@@ -26,27 +26,26 @@ from augbench.bench.training.provenance import fingerprint
 
 CHECK = pytest.mark.usefixtures("ray_is_installed", "no_gpu")
 
-MakeFolder = Callable[[RunSpec], RunFolder]
-MakeSpec = Callable[..., RunSpec]
+Request = Callable[..., LaunchRequest]
+Refusal = Callable[..., str]
 
 
 @pytest.fixture
-def launch_request(settings: ExecutionSettings, tmp_path: Path) -> Callable[..., LaunchRequest]:
-    """Make an order of runs on the CPU, with a profile of the values given."""
+def request_of(settings: ExecutionSettings, tmp_path: Path) -> Request:
+    """Ask for runs on the CPU, with a profile of the values given."""
 
     def make(device: str = "cpu", **values: Any) -> LaunchRequest:
-        return LaunchRequest(
-            tmp_path, replace(settings, device=device), Profile.model_validate({"launcher": "ray"} | values)
-        )
+        profile = Profile.model_validate({"launcher": "ray"} | values)
+        return LaunchRequest(tmp_path, replace(settings, device=device), profile)
 
     return make
 
 
 @pytest.fixture
-def runs(make_folder: MakeFolder, make_spec: MakeSpec) -> list[PlannedRun]:
-    """Plan one run."""
+def run(make_folder: Callable[[RunSpec], RunFolder], make_spec: Callable[..., RunSpec]) -> PlannedRun:
+    """Plan a run."""
     spec = make_spec()
-    return [PlannedRun(spec, make_folder(spec), RunState.PLANNED)]
+    return PlannedRun(spec, make_folder(spec), RunState.PLANNED)
 
 
 @pytest.fixture
@@ -56,76 +55,76 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
 
 
-def refusal(runs: list[PlannedRun], launch_request: LaunchRequest) -> str:
-    """Return what the check says against an order."""
-    with pytest.raises(UserError) as refused:
-        launchers().get("ray")().check(runs, launch_request)
-    return str(refused.value)
+@pytest.fixture
+def refusal(run: PlannedRun, request_of: Request) -> Refusal:
+    """Say what the check has against a request."""
+
+    def say(device: str = "cpu", **values: Any) -> str:
+        with pytest.raises(UserError) as refused:
+            launchers().get("ray")().check([run], request_of(device, **values))
+        return str(refused.value)
+
+    return say
 
 
-def test_without_ray_the_extra_to_install_is_named(
-    runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ray_the_extra_to_install_is_named(refusal: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert "pip install 'augbench[ray]'" in refusal(runs, launch_request())
+    assert "pip install 'augbench[ray]'" in refusal()
 
 
 @pytest.mark.parametrize(
-    ("resources", "said"),
+    ("device", "resources", "words"),
     [
-        ({"cpus": 3}, "needs 3 CPUs, 0 GPUs; there are: 2 CPUs, 1 GPU,"),
-        ({"gpus": 2.0}, "needs 1 CPU, 2 GPUs"),
-        ({"memory_gb": 1e6}, "needs 1 CPU, 0 GPUs, 1e+06 GB"),
-        ({"gpus": 1.5}, "whole ones"),
+        ("cpu", {"cpus": 3}, "needs 3 CPUs, 0 GPUs; there are: 2 CPUs, 1 GPU,"),
+        ("cpu", {"gpus": 2.0}, "needs 1 CPU, 2 GPUs"),
+        ("cpu", {"memory_gb": 1e6}, "needs 1 CPU, 0 GPUs, 1e+06 GB"),
+        ("cpu", {"gpus": 1.5}, "whole ones"),
+        ("auto", {}, "Write gpus = 1"),
+        ("cuda:1", {"gpus": 1.0}, "which chooses"),
+        ("auto", {"gpus": 0.0}, ""),
+        ("auto", {"gpus": 0.25}, ""),
     ],
 )
 @CHECK
-def test_more_than_any_node_has(
-    runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], resources: dict[str, float], said: str
+def test_more_than_any_node_has_and_gpus_that_runs_would_not_see_are_refused(
+    device: str, resources: dict[str, float], words: str, run: PlannedRun, request_of: Request, refusal: Refusal
 ) -> None:
-    assert said in refusal(runs, launch_request(resources=resources, ray={"cpus": 2, "gpus": 1}))
-
-
-@CHECK
-def test_gpus_that_runs_would_not_see(runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]) -> None:
-    there = {"cpus": 2, "gpus": 1}
-    assert "Say gpus = 1" in refusal(runs, launch_request("auto", ray=there))
-    assert "which chooses" in refusal(runs, launch_request("cuda:1", ray=there, resources={"gpus": 1.0}))
-    launchers().get("ray")().check(runs, launch_request("auto", ray=there, resources={"gpus": 0.0}))
-    launchers().get("ray")().check(runs, launch_request("auto", ray=there, resources={"gpus": 0.25}))
+    values = {"resources": resources, "ray": {"cpus": 2, "gpus": 1}}
+    if words:
+        assert words in refusal(device, **values)
+    else:
+        launchers().get("ray")().check([run], request_of(device, **values))
 
 
 @CHECK
 def test_an_address_that_does_not_answer_is_not_given_to_ray_which_would_wait_for_minutes(
-    runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], monkeypatch: pytest.MonkeyPatch
+    refusal: Refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was asked"))
     with socket.socket() as taken:  # but does not listen
         taken.bind(("127.0.0.2", 0))
-        text = refusal(runs, launch_request(ray={"address": f"127.0.0.2:{taken.getsockname()[1]}"}))
-    assert "does not answer" in text
+        assert "does not answer" in refusal(ray={"address": f"127.0.0.2:{taken.getsockname()[1]}"})
 
 
 @pytest.mark.parametrize("address", ["ray://host:10001", "host", "host:port", "local"])
 @CHECK
-def test_no_address(runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], address: str) -> None:
-    assert 'such as "host:6379"' in refusal(runs, launch_request(ray={"address": address}))
+def test_no_address(refusal: Refusal, address: str) -> None:
+    assert 'such as "host:6379"' in refusal(ray={"address": address})
 
 
 @CHECK
-def test_says_how_many_runs_have_room(runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]) -> None:
+def test_says_how_many_runs_have_room(run: PlannedRun, request_of: Request) -> None:
     needed = {"gpus": 0.25, "memory_gb": 0.001}
-    lines = launchers().get("ray")().describe(runs, launch_request(resources=needed, ray={"cpus": 8, "gpus": 1}))
+    lines = launchers().get("ray")().describe([run], request_of(resources=needed, ray={"cpus": 8, "gpus": 1}))
     assert "1 to do on a Ray cluster of its own on this machine: 8 CPUs, 1 GPU," in lines[0]
     assert lines[1] == "none: 1 CPU, 0.25 GPUs, 0.001 GB each, at most 4 at a time."
 
 
 def test_an_own_cluster_has_what_this_process_may_use(monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
-    monkeypatch.delenv("SLURM_CPUS_ON_NODE", raising=False)
-    assert own_node(RaySettings()).cpus == 8
-    monkeypatch.setenv("SLURM_CPUS_ON_NODE", "3")
-    assert own_node(RaySettings()).cpus == 3
+    for of_job, cores in (("", 8), ("3", 3), ("0", 8), ("64", 8)):
+        monkeypatch.setenv("SLURM_CPUS_ON_NODE", of_job)
+        assert own_node(RaySettings()).cpus == cores
     assert own_node(RaySettings(cpus=5, gpus=2)).cpus == 5
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     assert own_node(RaySettings()).gpus == 2
@@ -134,12 +133,11 @@ def test_an_own_cluster_has_what_this_process_may_use(monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def task(ray_is_installed: None, runs: list[PlannedRun], settings: ExecutionSettings, tmp_path: Path) -> Any:
-    """Make what a worker gets for the one run."""
+def task(ray_is_installed: None, run: PlannedRun, settings: ExecutionSettings, tmp_path: Path) -> Any:
+    """Make what a worker gets for the run."""
     from augbench.bench.launchers.ray_jobs.trials import Task
 
-    folder = str(runs[0].folder.path)
-    return Task(folder, "cpu", 1, 0.5, 0, 2, str(settings.data), str(tmp_path / "stop"))
+    return Task(str(run.folder.path), "cpu", 1, 0.5, 0, 2, str(settings.data), str(tmp_path / "stop"))
 
 
 def executed(task: Any) -> tuple[str, str]:
@@ -156,23 +154,17 @@ def test_a_gpu_that_is_not_visible_is_said_and_ends_the_launch(task: Any, no_gpu
     assert (ended, "PyTorch sees none" in problem) == (UNFIT, True)
     assert RunFolder(Path(task.folder)).state() is RunState.PLANNED
     progress = Progress()
-    trial: Any = SimpleNamespace(
-        trial_id="1", config={"run": {"folder": task.folder}}, last_result={"ended": ended, "problem": problem}
-    )
+    result = {"ended": ended, "problem": problem}
+    trial: Any = SimpleNamespace(trial_id="1", config={"run": {"folder": task.folder}}, last_result=result)
     Observer(progress).on_trial_complete(0, [trial], trial)
     assert (progress.hopeless, progress.problems) == (True, [problem])
 
 
-def test_other_code_on_a_node_is_said(task: Any, tmp_path: Path) -> None:
-    now = fingerprint()
-    file = tmp_path / "code.json"
+def test_a_run_is_left_alone_on_a_node_with_other_code_and_after_a_request_to_stop(task: Any, tmp_path: Path) -> None:
+    now, file = fingerprint(), tmp_path / "code.json"
     write_json(file, now | {"files": now["files"] | {"bench/training/worker.py": "another"}})
     ended, problem = executed(replace(task, code_file=str(file)))
     assert (ended, "bench/training/worker.py has changed" in problem) == ("unfit", True)
-    assert RunFolder(Path(task.folder)).state() is RunState.PLANNED
-
-
-def test_a_run_that_is_asked_to_stop_before_it_begins_is_left_alone(task: Any) -> None:
     Path(task.stop_file).touch()
     assert executed(task) == ("not started", "")
     assert RunFolder(Path(task.folder)).state() is RunState.PLANNED
@@ -180,10 +172,10 @@ def test_a_run_that_is_asked_to_stop_before_it_begins_is_left_alone(task: Any) -
 
 @pytest.mark.usefixtures("few_digits")
 def test_a_run_that_another_process_owns_is_waited_for(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("augbench.bench.launchers.ray_jobs.trials.LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("augbench.bench.launchers.ray_jobs.trials.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("augbench.bench.launchers.executing.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("augbench.bench.launchers.executing.SECONDS_TO_WAIT_FOR_OWNER", 0.05)
     with claimed(Path(task.folder)):
-        assert executed(task) == ("busy", "")
+        assert executed(task) == ("running", "")
     assert executed(task) == ("done", "")
 
 
@@ -202,7 +194,7 @@ def test_waiting_trials_are_given_up_when_the_others_have_saved(ray_is_installed
     assert until.stop_all()
 
 
-def test_a_share_of_a_node(ray_is_installed: None, task: Any) -> None:
+def test_a_share_of_a_node(task: Any) -> None:
     assert task.bundle() == {"CPU": 1.0, "GPU": 0.5}
     assert replace(task, gpus=0.0, memory=10).bundle() == {"CPU": 1.0, "memory": 10.0}
 
@@ -216,82 +208,84 @@ class Scripted(RayLaunch):
         """Do what the script says."""
         self.script()
 
-
-def script(runs: list[PlannedRun], launch_request: LaunchRequest, does: Callable[[Scripted], None]) -> Scripted:
-    """Make a launch whose runs are placed by a function."""
-    ray_launch = Scripted(runs, launch_request)
-    ray_launch.script = lambda: does(ray_launch)  # type: ignore[method-assign]
-    return ray_launch
-
-
-def end(ray_launch: RayLaunch, run: PlannedRun, lost: str = "") -> None:
-    """Have the trial of a run end."""
-    folder = str(run.folder.path.resolve())
-    if lost:
-        ray_launch.progress.lost[folder] = lost
-    ray_launch.progress.ended.append(folder)
+    def wait_for_stop(self) -> None:
+        """Go on until the stop file is there, as trials do."""
+        deadline = time.monotonic() + 300
+        while not self.stop_file.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert self.stop_file.exists()
 
 
-def wait_for_stop(ray_launch: RayLaunch) -> None:
-    """Go on until the stop file is there, as trials do."""
-    deadline = time.monotonic() + 300
-    while not ray_launch.stop_file.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert ray_launch.stop_file.exists()
+Script = Callable[..., Scripted]
+
+
+@pytest.fixture
+def script(ray_is_installed: None, run: PlannedRun, request_of: Request) -> Script:
+    """Make a launch of the run, which a function places."""
+
+    def make(does: Callable[[Scripted], None], **request: Any) -> Scripted:
+        made = Scripted([run], replace(request_of(), **request))
+        made.script = lambda: does(made)  # type: ignore[method-assign]
+        return made
+
+    return make
 
 
 @pytest.mark.parametrize("fail_fast", [False, True])
 def test_a_failed_run_stops_the_others_only_where_that_is_wanted(
-    ray_is_installed: None, runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest], fail_fast: bool
+    run: PlannedRun, script: Script, fail_fast: bool
 ) -> None:
-    def fail(ray_launch: Scripted) -> None:
-        runs[0].folder.write_status(RunState.FAILED, attempt=1)
-        end(ray_launch, runs[0])
+    def fail(made: Scripted) -> None:
+        run.folder.write_status(RunState.FAILED, attempt=1)
+        made.progress.ended.append(str(run.folder.path.resolve()))
         if fail_fast:
-            wait_for_stop(ray_launch)
+            made.wait_for_stop()
 
-    ray_launch = script(runs, replace(launch_request(), fail_fast=fail_fast), fail)
+    made = script(fail, fail_fast=fail_fast)
     seen: list[Activity] = []
-    ray_launch.run(seen.append)
-    assert ray_launch.progress.stopping is fail_fast
-    assert seen[-1] == Activity((), (runs[0].folder,))
-    assert not ray_launch.folder.exists()
+    made.run(seen.append)
+    assert made.progress.stopping is fail_fast
+    assert seen[-1] == Activity((), (run.folder,))
+    assert not made.folder.exists()
 
 
-def test_an_interrupted_launch_waits_until_every_run_is_saved(
-    ray_is_installed: None, runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]
-) -> None:
+def test_an_interrupted_launch_waits_until_every_run_is_saved(script: Script) -> None:
     saved = []
 
     def interrupt(activity: Activity) -> None:
         raise KeyboardInterrupt
 
-    def save(ray_launch: Scripted) -> None:
-        wait_for_stop(ray_launch)
+    def save(made: Scripted) -> None:
+        made.wait_for_stop()
         saved.append(True)
 
-    ray_launch = script(runs, launch_request(), save)
     with pytest.raises(KeyboardInterrupt):
-        ray_launch.run(interrupt)
+        script(save).run(interrupt)
     assert saved == [True]
 
 
-def test_a_run_that_lost_its_worker_too_often_says_so(
-    ray_is_installed: None, runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]
-) -> None:
-    ray_launch = script(runs, launch_request(), lambda one: end(one, runs[0], lost="Its worker died 4 times."))
-    ray_launch.run(lambda _: None)
-    folder = runs[0].folder
-    assert folder.state() is RunState.NEVER_STARTED
-    assert folder.read_status()["reason"] == "Its worker died 4 times."
-    assert ray_launch.folder.exists(), "what Ray wrote may say more"
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_run_that_lost_its_worker_too_often_says_so(run: PlannedRun, script: Script, damaged: bool) -> None:
+    def lose(made: Scripted) -> None:
+        folder = str(run.folder.path.resolve())
+        made.progress.lost[folder] = "Its worker died 4 times."
+        made.progress.ended.append(folder)
+
+    made = script(lose)
+    if damaged:
+        (run.folder.path / "result.json").write_text("{")
+        with pytest.raises(UserError, match="is damaged"):
+            made.run(lambda _: None)
+    else:
+        made.run(lambda _: None)
+        assert run.folder.state() is RunState.NEVER_STARTED
+        assert run.folder.read_status()["reason"] == "Its worker died 4 times."
+    assert made.folder.exists(), "what Ray wrote may say more"
 
 
-def test_what_ends_ray_itself_is_said(
-    ray_is_installed: None, runs: list[PlannedRun], launch_request: Callable[..., LaunchRequest]
-) -> None:
-    def lose(ray_launch: Scripted) -> None:
+def test_what_ends_ray_itself_is_said(script: Script) -> None:
+    def lose(made: Scripted) -> None:
         raise ConnectionError("no head")
 
-    with pytest.raises(UserError, match=r"Ray could not go on: no head.*The same command goes on"):
-        script(runs, launch_request(), lose).run(lambda _: None)
+    with pytest.raises(UserError, match=r"Ray could not go on: no head.*The same command resumes"):
+        script(lose).run(lambda _: None)

@@ -22,6 +22,7 @@ from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
+from augbench.slurm.lab.processes import kill, with_variables
 
 pytestmark = pytest.mark.slow
 
@@ -41,15 +42,6 @@ def wait_until(is_so: Callable[[], bool], what: str, process: "subprocess.Popen[
         if time.monotonic() > deadline:
             pytest.fail(f"waited in vain: {what}")
         time.sleep(0.05)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not asked after yet does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
 
 
 @dataclass
@@ -120,22 +112,13 @@ class Place:
         command = ("run", "suite.toml", "--profile", "profile.toml", "--device", "cpu", "--out", "out", *options)
         return self.start("-m", "augbench.bench.commands", *command)
 
-    def descendants(self) -> list[int]:
+    def descendants(self) -> set[int]:
         """Ids of the processes that were started here or by what was started here, and that still run."""
-        found = []
-        for folder in Path("/proc").iterdir():
-            try:
-                marked = folder.name.isdecimal() and f"{MARK}={self.mark}".encode() in (folder / "environ").read_bytes()
-            except OSError:
-                continue
-            if marked and is_alive(int(folder.name)):
-                found.append(int(folder.name))
-        return found
+        return with_variables({MARK: self.mark})
 
     def close(self) -> None:
         """End all that is left, which a test that passes leaves nothing of."""
-        for pid in self.descendants():
-            os.kill(pid, signal.SIGKILL)
+        kill(self.descendants)
         for process in self.started:
             process.wait()
             for pipe in (process.stdin, process.stdout):
@@ -296,4 +279,4 @@ def test_a_lost_node_costs_no_run_and_the_cluster_goes_on(
     assert (code, "Traceback" in said, "raylet" in said) == (0, False, False), said
     check_outcomes(runs, locally, outcome)
     assert sorted(run.read_result()["attempts"] for run in runs) == [1, 2]
-    assert all(map(is_alive, two_nodes.head))
+    assert set(two_nodes.head) <= place.descendants()

@@ -1,9 +1,11 @@
 """What Slurm's commands print, as real ones (22.05) have printed it, and what is made of it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from scripted_slurm import submission_of
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.launchers.slurm_jobs import checks
@@ -15,7 +17,7 @@ from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_states import RunStates
 from augbench.bench.runs.slurm_client import SlurmError
 from augbench.bench.runs.slurm_queue import Job, ask_slurm, cancel_jobs, cancel_named
-from augbench.bench.runs.submissions import Submission, new_submission
+from augbench.bench.runs.submissions import Submission
 
 NODES = """\
 main*|node7|2|4000|gpu:2|infinite
@@ -54,10 +56,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
 
 
 def submission(out: Path, runs: int, token: str, **update: object) -> Submission:
-    made = new_submission(
-        "slurm", out, [f"run{index}" for index in range(runs)], resources={}, arguments={}, code={}, command="augbench"
-    )
-    return made.model_copy(update={"token": token, "job": "13", **update})
+    names = [f"run{index}" for index in range(runs)]
+    return submission_of(out, names, **{"token": token, "job": "13", **update})
 
 
 def test_jobs_of_arrays_and_single_ones_are_told_apart(answers: Answers, tmp_path: Path) -> None:
@@ -126,7 +126,8 @@ def test_rows_about_several_jobs_stand_for_each_of_them(answers: Answers, tmp_pa
 
 
 def test_each_cluster_is_asked_for_its_own_jobs_in_portions(answers: Answers, tmp_path: Path) -> None:
-    here = [submission(tmp_path, 1, f"h{index}") for index in range(1500)]
+    made = submission(tmp_path, 1, "h")
+    here = [made.model_copy(update={"token": f"h{index}"}) for index in range(1500)]
     asked = answers(squeue="CLUSTER: other\n13|augbench-t1|RUNNING|None|n1\n", sacct="")
     jobs = ask_slurm([*here, submission(tmp_path, 1, "t1", cluster="other")])
     assert jobs == {("t1", 0): Job("RUNNING", "None", "n1")}
@@ -182,17 +183,6 @@ def test_lines_of_a_site_are_no_rows_and_other_rows_are_quoted(answers: Answers)
         checks.check_resources(Profile(), [])
 
 
-def test_runs_need_more_time_than_the_warning_before_its_end(answers: Answers) -> None:
-    answers(sinfo=NODES)
-    for time, message in (("00:02:00", "signal_delay_s = 120 s before"), ("00:03:00", None)):
-        wanted = [("scale", Resources(time=time))]
-        if message is None:
-            checks.check_resources(Profile(), wanted)
-        else:
-            with pytest.raises(UserError, match=message):
-                checks.check_resources(Profile(), wanted)
-
-
 def test_a_cluster_without_accounts_is_no_error_but_one_without_a_queue_is(answers: Answers, tmp_path: Path) -> None:
     answers(squeue="")
     assert ask_slurm([submission(tmp_path, 2, "t1")]) == {}
@@ -202,95 +192,82 @@ def test_a_cluster_without_accounts_is_no_error_but_one_without_a_queue_is(answe
     assert ask_slurm([]) == {}
 
 
-@pytest.mark.parametrize("state", WAITING.split())
-def test_jobs_in_the_queue_are_on_the_way(state: str) -> None:
-    assert Job(state).waits_or_runs
-    assert Job(state).cause is None
-
-
-@pytest.mark.parametrize("state", ENDED.split())
-def test_jobs_that_have_ended_have_a_cause(state: str) -> None:
-    assert not Job(state).waits_or_runs
-    assert Job(state).cause in list(Cause)
+def test_every_state_of_a_job_is_in_the_queue_or_has_a_cause() -> None:
+    for state in (*WAITING.split(), *ENDED.split()):
+        waits = state in WAITING.split()
+        assert Job(state).waits_or_runs is waits, state
+        assert (Job(state).cause is None) is waits, state
 
 
 def test_a_state_that_is_not_known_is_no_failure(answers: Answers, tmp_path: Path) -> None:
     answers(squeue="13_0|augbench-t1|RUNNING|None|n1\n13_1|augbench-t1|SOMETHING_NEW|None|n1\n")
     submission(tmp_path, 2, "t1").write()
-    observed = [observe(tmp_path, f"run{index}") for index in range(2)]
+    states = RunStates(tmp_path)
+    observed = [states.of(RunFolder(tmp_path / "runs" / f"run{index}")).state for index in range(2)]
     assert observed == [RunState.SUBMITTED, RunState.UNKNOWN]
-
-
-def observe(out: Path, name: str) -> RunState:
-    return RunStates(out).of(RunFolder(out / "runs" / name)).state
 
 
 def test_nodes_of_every_kind_are_read(answers: Answers) -> None:
     answers(sinfo=NODES)
-    nodes = checks.read_nodes()
-    assert [(node.partition, node.is_default, node.host) for node in nodes[:2]] == [
-        ("main", True, "node7"),
-        ("gpu", False, "node8"),
+    assert checks.read_nodes() == [
+        checks.Node("main", True, "node7", 2, 4000, 2, None),
+        checks.Node("gpu", False, "node8", 64, 515000, 4, 2880),
+        checks.Node("gpu", False, "node9", 32, 257000, 3, 2880),
+        checks.Node("short", False, "node7", 2, 4000, 0, 30),
     ]
-    assert [(node.cpus, node.memory_mb, node.gpus) for node in nodes] == [
-        (2, 4000, 2),
-        (64, 515000, 4),
-        (32, 257000, 3),
-        (2, 4000, 0),
-    ]
-    assert [node.minutes for node in nodes] == [None, 2880, 2880, 30]
+
+
+def test_time_limits_are_read() -> None:
+    limits = {"infinite": None, "n/a": None, "30:00": 30, "4:00:00": 240, "1-00:00:00": 1440, "5": 0}
+    assert {limit: checks.minutes(limit) for limit in limits} == limits
+    assert checks.minutes("2-12:30:00") == 3630
+
+
+UNEQUAL = "main*|a|64|1000|(null)|infinite\nmain*|b|2|64000|(null)|infinite\n"
 
 
 @pytest.mark.parametrize(
-    ("limit", "minutes"),
+    ("nodes", "partition", "resources", "message"),
     [
-        ("infinite", None),
-        ("n/a", None),
-        ("30:00", 30),
-        ("4:00:00", 240),
-        ("1-00:00:00", 1440),
-        ("5", 0),
-        ("2-12:30:00", 3630),
-    ],
-)
-def test_time_limits_are_read(limit: str, minutes: int | None) -> None:
-    assert checks.minutes(limit) == minutes
-
-
-@pytest.mark.parametrize(
-    ("partition", "resources", "message"),
-    [
-        ("gpu", {"gpus": 5.0}, "gpus = 5 in the profile, but no node of the partition 'gpu' has more than 4 GPUs"),
-        ("gpu", {"cpus": 40, "memory_gb": 600}, "memory_gb = 600 .* more than 502.93 GB"),
-        ("gpu", {"cpus": 64, "gpus": 4.0, "memory_gb": 500}, None),
-        ("gpu,short", {"time": "1-00:00:00"}, None),
-        ("short", {"time": "00:31:00"}, "'short' 0 h 30 min"),
-        (None, {"cpus": 3}, "the default partition 'main' has more than 2 CPU cores"),
-        ("gpu, main", {}, "partition ' main'"),
+        (NODES, "gpu", {"gpus": 5.0}, "gpus = 5 in the profile, but no node of .* 'gpu' has more than 4 GPUs"),
+        (NODES, "gpu", {"cpus": 40, "memory_gb": 600}, "memory_gb = 600 .* more than 502.93 GB"),
+        (NODES, "gpu", {"cpus": 64, "gpus": 4.0, "memory_gb": 500}, None),
+        (NODES, "gpu,short", {"time": "1-00:00:00"}, None),
+        (NODES, "short", {"time": "00:31:00"}, "'short' 0 h 30 min"),
+        (NODES, None, {"cpus": 3}, "the default partition 'main' has more than 2 CPU cores"),
+        (NODES, None, {"cpus": 0.5}, "cpus = 0.5, but Slurm gives out whole ones"),
+        (NODES, None, {"gpus": 0.5}, "gpus = 0.5, but Slurm gives out whole ones"),
+        (NODES, None, {"time": None}, "Slurm needs a time limit"),
+        (NODES, None, {"time": "00:02:00"}, "signal_delay_s = 120 s before"),
+        (NODES, None, {"time": "00:03:00"}, None),
+        (NODES, "gpu, main", {}, "partition ' main'"),
+        (NODES.replace("*", ""), None, {}, "no default partition here"),
+        (UNEQUAL, None, {"cpus": 32, "memory_gb": 32}, "no node has all of them at once"),
     ],
 )
 def test_resources_are_compared_with_every_node(
-    answers: Answers, partition: str | None, resources: dict[str, object], message: str | None
+    answers: Answers, nodes: str, partition: str | None, resources: dict[str, object], message: str | None
 ) -> None:
-    answers(sinfo=NODES)
+    answers(sinfo=nodes)
     profile = Profile.model_validate({"slurm": {"partition": partition}})
     wanted = [("scale", Resources.model_validate({"time": "00:10:00", **resources}))]
-    if message is None:
+    with pytest.raises(UserError, match=message) if message else nullcontext():
         checks.check_resources(profile, wanted)
-    else:
-        with pytest.raises(UserError, match=message):
-            checks.check_resources(profile, wanted)
 
 
-def test_what_no_single_node_has_is_refused(answers: Answers) -> None:
-    answers(sinfo="main*|a|64|1000|(null)|infinite\nmain*|b|2|64000|(null)|infinite\n")
-    with pytest.raises(UserError, match="no node has all of them at once"):
-        checks.check_resources(Profile(), [("scale", Resources(cpus=32, memory_gb=32, time="01:00:00"))])
+def test_slurm_is_asked_for_what_a_job_is_submitted_with(answers: Answers) -> None:
+    asked = answers(sbatch="")
+    settings = SlurmSettings(partition="gpu", qos="long", options={"nice": 5, "exclusive": True, "no-kill": False})
+    checks.check_that_slurm_would_take(Resources(cpus=2, gpus=1, memory_gb=1.5, time="01:00:00"), settings)
+    given = "--time=60 --cpus-per-task=2 --mem=1536M --gpus-per-node=1 --partition=gpu --qos=long --nice=5 --exclusive"
+    assert asked == [["sbatch", "--test-only", *given.split(), "--wrap=true"]]
 
 
 def test_the_largest_array_is_the_clusters(answers: Answers) -> None:
     answers(scontrol="Configuration data as of 2026-11-28\nMaxArraySize            = 1001\nMaxDBDMsgs = 20024\n")
     assert checks.largest_array() == 1001
+    answers(scontrol="MaxArraySize = unlimited\n")
+    assert checks.largest_array() == 1000
 
 
 def test_folders_of_one_machine_are_refused_where_there_are_others(answers: Answers, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_arrays_share_one_limit_and_follow_each_other_where_there_are_more_than_
 ) -> None:
     specs = [make_spec(method, seed=seed) for seed, method in enumerate(METHODS)]
     runs = [PlannedRun(spec, RunFolder(tmp_path / spec.folder_name), RunState.PLANNED) for spec in specs]
-    profile = parse_profile(f"[slurm]\nat_a_time = {limit}\n{RESOURCES}", "a test")
+    profile = parse_profile(f"[slurm]\nmax_parallel = {limit}\n{RESOURCES}", "a test")
     made = make_arrays(runs, profile, largest)
     assert [(len(array.runs), array.max_parallel, array.follows) for array in made] == arrays
     assert [run for array in made for run in array.runs] == runs
@@ -47,12 +47,12 @@ def test_arrays_share_one_limit_and_follow_each_other_where_there_are_more_than_
 def test_several_runs_share_a_job(make_spec: Callable[..., RunSpec], tmp_path: Path) -> None:
     specs = [make_spec(seed=seed) for seed in range(11)]
     runs = [PlannedRun(spec, RunFolder(tmp_path / spec.folder_name), RunState.PLANNED) for spec in specs]
-    profile = parse_profile("[slurm]\nat_a_time = 5\nruns_per_job = 3", "a test")
+    profile = parse_profile("[slurm]\nmax_parallel = 5\nruns_per_job = 3", "a test")
     assert [(len(one.runs), one.max_parallel) for one in make_arrays(runs, profile, 500)] == [(11, 4)]
     assert [(len(one.runs), one.max_parallel) for one in make_arrays(runs, profile, 2)] == [(6, 2), (5, 2)]
 
 
-@given(sizes=st.lists(st.integers(1, 600), min_size=1, max_size=12), more=st.integers(0, 400))
+@given(sizes=st.lists(st.integers(1, 90), min_size=1, max_size=9), more=st.integers(0, 99))
 def test_shares_use_the_limit_and_are_in_proportion(sizes: list[int], more: int) -> None:
     limit = len(sizes) + more
     limits = share_out(sizes, limit)

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.launchers.slurm_jobs import job
-from augbench.bench.launchers.slurm_jobs.job import execute_job
+from augbench.bench.launchers import executing
+from augbench.bench.launchers.slurm_jobs import job_runs
+from augbench.bench.launchers.slurm_jobs.job_runs import execute_job
 from augbench.bench.registry.plugins import PLUGINS_VARIABLE
-from augbench.bench.runs import slurm_client
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import JOB_VARIABLE, LAUNCHER_VARIABLE, SUBMISSION_VARIABLE, claimed
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.submissions import RECORD, NoRecordError, Submission, new_submission
-from augbench.bench.training import worker
 from augbench.bench.training.provenance import COMMAND_VARIABLE, fingerprint
 from augbench.bench.training.stopping import StopSignal
 
@@ -30,15 +29,19 @@ def submit(make_spec: Callable[..., RunSpec], tmp_path: Path, monkeypatch: pytes
     for variable in (JOB_VARIABLE, SUBMISSION_VARIABLE, LAUNCHER_VARIABLE, COMMAND_VARIABLE, PLUGINS_VARIABLE):
         monkeypatch.setenv(variable, "")  # a job sets them
 
-    def make(code: dict[str, Any], max_requeues: int = 5) -> tuple[RunFolder, Submission]:
+    def make(max_requeues: int = 5, **code: Any) -> tuple[RunFolder, Submission]:
         spec = make_spec()
         folder = RunFolder(tmp_path / "runs" / spec.folder_name)
         folder.write_spec(spec)
-        arguments: dict[str, Any] = {"plugins": "", "allow_changed_code": False, "device": "cpu", "data": str(tmp_path)}
-        arguments["restarts"] = max_requeues
-        resources = {"cpus": 1}
+        given = {"plugins": "", "allow_changed_code": False, "device": "cpu", "data": str(tmp_path), "fail_fast": False}
         submission = new_submission(
-            "slurm", tmp_path, [spec.folder_name], resources=resources, arguments=arguments, code=code, command="x"
+            "slurm",
+            tmp_path,
+            [spec.folder_name],
+            resources={"cpus": 1},
+            arguments=given | {"restarts": max_requeues},
+            code=fingerprint() | code,
+            command="x",
         )
         submission.write()
         return folder, submission
@@ -50,9 +53,7 @@ def submit(make_spec: Callable[..., RunSpec], tmp_path: Path, monkeypatch: pytes
 def test_a_job_that_finds_other_code_says_so_but_leaves_the_record_of_a_failure(
     state: RunState, submit: Submit
 ) -> None:
-    code = fingerprint()
-    code["files"]["bench/gone.py"] = "0"
-    folder, submission = submit(code=code)
+    folder, submission = submit(files={**fingerprint()["files"], "bench/gone.py": "0"})
     folder.write_status(state, cause=Cause.EXCEPTION, reason="as it was", traceback="line 3")
     with pytest.raises(SystemExit):
         execute_job(submission.folder, 0, StopSignal())
@@ -87,8 +88,8 @@ class Stopped:
         stop = StopSignal()
         stop.received = signals
         self.monkeypatch.setenv("SLURM_RESTART_COUNT", str(max_requeues))
-        self.monkeypatch.setattr(slurm_client, "slurm", slurm)
-        self.monkeypatch.setattr(worker, "execute", stopped)
+        self.monkeypatch.setattr(job_runs, "slurm", slurm)
+        self.monkeypatch.setattr(executing, "execute", stopped)
         with pytest.raises(SystemExit):
             execute_job(self.submission.folder, 0, stop)
 
@@ -105,13 +106,12 @@ class Stopped:
 def test_a_job_executes_its_runs_one_after_the_other(
     states: list[str], executed: int, fails: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    folder, submission = submit(code=fingerprint())
+    folder, submission = submit()
     names = [folder.path.name, "second", "third", "fourth"]
     for name in names[1:]:
         (tmp_path / "runs" / name).mkdir()
         (tmp_path / "runs" / name / "spec.json").touch()
-    arguments = submission.arguments | {"fail_fast": False}
-    submission = submission.model_copy(update={"runs": tuple(names), "runs_per_job": 3, "arguments": arguments})
+    submission = submission.model_copy(update={"runs": tuple(names), "runs_per_job": 3})
     submission.write()
     seen: list[str] = []
 
@@ -119,7 +119,7 @@ def test_a_job_executes_its_runs_one_after_the_other(
         seen.append(run.path.name)
         return RunState(states[len(seen) - 1])
 
-    monkeypatch.setattr(worker, "execute", execute)
+    monkeypatch.setattr(executing, "execute", execute)
     with pytest.raises(SystemExit) if fails else nullcontext():
         execute_job(submission.folder, 0, StopSignal())
     assert seen == names[:executed]
@@ -144,7 +144,7 @@ def test_a_job_executes_its_runs_one_after_the_other(
 def test_a_job_queues_itself_again_only_where_slurm_does_not(
     signals: list[str], said: str, again: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopped = Stopped(*submit(code=fingerprint()), monkeypatch)
+    stopped = Stopped(*submit(), monkeypatch)
     stopped.execute(signals, said, max_requeues=3)
     assert ("scontrol" in stopped.asked) is again
 
@@ -153,7 +153,7 @@ def test_a_job_queues_itself_again_only_where_slurm_does_not(
 def test_a_job_that_may_not_queue_again_says_so_in_its_own_status_only(
     owns: bool, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopped = Stopped(*submit(code=fingerprint(), max_requeues=2), monkeypatch)
+    stopped = Stopped(*submit(max_requeues=2), monkeypatch)
     stopped.folder.write_status(RunState.RUNNING, step=5)  # of another process
     stopped.execute(["SIGUSR2"], "RUNNING 2", max_requeues=2, owns=owns)
     assert "scontrol" not in stopped.asked
@@ -164,11 +164,11 @@ def test_a_job_that_may_not_queue_again_says_so_in_its_own_status_only(
 def test_a_job_waits_for_files_that_its_node_sees_late(
     late: str, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, submission = submit(code=fingerprint())
+    folder, submission = submit()
     path = submission.folder if late == "record" else folder.path
     away = path.rename(path.with_name("away"))
     monkeypatch.setattr("time.sleep", lambda seconds: away.rename(path))
-    monkeypatch.setattr(worker, "execute", lambda run, *_: RunState.DONE if run == folder else RunState.FAILED)
+    monkeypatch.setattr(executing, "execute", lambda run, *_: RunState.DONE if run == folder else RunState.FAILED)
     assert execute_job(submission.folder, 0, StopSignal()) == RunState.DONE
     assert path.exists()
 
@@ -176,9 +176,9 @@ def test_a_job_waits_for_files_that_its_node_sees_late(
 def test_a_job_without_a_record_says_so_and_advises_nobody_to_delete_anything(
     submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, submission = submit(code=fingerprint())
+    _, submission = submit()
     (submission.folder / RECORD).unlink()
-    monkeypatch.setattr(job, "SECONDS_TO_WAIT_FOR_FILES", 0.0)
+    monkeypatch.setattr(job_runs, "SECONDS_TO_WAIT_FOR_FILES", 0.0)
     with pytest.raises(NoRecordError, match="There is no record") as missing:
         execute_job(submission.folder, 0, StopSignal())
     assert "elete" not in str(missing.value)
@@ -187,5 +187,5 @@ def test_a_job_without_a_record_says_so_and_advises_nobody_to_delete_anything(
 def test_a_node_without_letters_gets_messages_too(monkeypatch: pytest.MonkeyPatch) -> None:
     log = BytesIO()
     monkeypatch.setattr("sys.stdout", TextIOWrapper(log, "ascii"))
-    job._say("Error: no file ‘é’ …")
+    job_runs.say("Error: no file ‘é’ …")
     assert log.getvalue() == b"Error: no file ??? ?\n"

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from run_here import here
 from scripted_slurm import Cluster
 
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs import run_states, slurm_client, slurm_doubts
 from augbench.bench.runs.run_folder import RunFolder
+
+__all__ = ["cluster", "here"]
 
 MakeSpec = Callable[..., RunSpec]
 

@@ -6,13 +6,14 @@ import shutil
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from augbench.bench.common.files import write_json
-from augbench.bench.runs import overview, run_states
+from augbench.bench.runs import overview, run_states, specifications
 from augbench.bench.runs.overview import Row, RunMonitor, progress_of
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.slurm_queue import Job, Jobs
@@ -81,7 +82,7 @@ def test_a_second_look_reads_what_is_done_no_more_and_sees_what_has_changed(
     assert monitor.snapshot().counts() == {RunState.DONE: 1, RunState.RUNNING: 1}
     going.write_status(RunState.FAILED)
     read: list[str] = []
-    monkeypatch.setattr(overview, "read_content", lambda *_: pytest.fail("a specification was read again"))
+    monkeypatch.setattr(specifications, "read_content", lambda *_: pytest.fail("a specification was read again"))
     monkeypatch.setattr(overview, "read_result", lambda folder, _: read.append(folder.path.name))
     assert monitor.snapshot().counts() == {RunState.DONE: 1, RunState.FAILED: 1}
     assert read == [going.path.name]
@@ -102,6 +103,8 @@ def test_a_run_that_goes_on_is_read_when_its_folder_has_changed_or_it_is_silent(
         return len(read)
 
     clock = time.time()
+    stopped = SimpleNamespace(time_ns=lambda: int(clock * 1e9), monotonic=time.monotonic)
+    monkeypatch.setattr(overview, "time", stopped)
     assert [look(0.0), look(0.0)] == [1, 2], "a folder that was changed just now may change again unnoticed"
     assert [look(10.0), look(10.0)] == [3, 3]
     assert [look(9.0), look(9.0)] == [4, 4]
@@ -153,7 +156,8 @@ def test_no_time_is_given_where_none_can_be_told(status: dict[str, Any], plant: 
     assert progress.silent_seconds == 20
 
 
-def test_runs_that_have_just_been_made_may_still_begin(plant: Any) -> None:
+def test_runs_that_have_just_been_made_may_still_begin(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "SECONDS_TO_BEGIN", 3600.0)
     plant.done()
     assert not RunMonitor(plant.out).snapshot().goes_on()
     waiting = plant.planned()

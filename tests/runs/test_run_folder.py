@@ -3,21 +3,20 @@
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.common.files import read_json, write_json
+from augbench.bench.common.files import write_json
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import Comparison, DatasetEntry, MethodEntry, Suite
 from augbench.bench.planning.plan import make_plan
-from augbench.bench.runs.execution_settings import ExecutionSettings
+from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.output_folder import mark_output_folder, run_folders
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
-from augbench.bench.training.stopping import StopSignal
-from augbench.bench.training.worker import execute
 
 MakeSpec = Callable[..., RunSpec]
 MakeFolder = Callable[[RunSpec], RunFolder]
@@ -44,28 +43,25 @@ def test_a_truncated_specification_is_damaged_wherever_it_ends(make_spec: MakeSp
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "{}", '{"spec": 3, "identity": ""}', '{"spec": {"protocol_version": "x"}, "identity": ""}']
+    ("old", "new", "words"),  # of a text; without an old one the whole is another
+    [
+        ("", "[]", "no complete run folder"),
+        ("", "{}", "no complete run folder"),
+        ("", '{"spec": 3, "identity": ""}', "no complete run folder"),
+        ("", '{"spec": {"protocol_version": "x"}, "identity": ""}', "protocol version is no whole number"),
+        ('"seed": 0', '"seed": 7', "identity does not belong"),
+        ('"protocol_version": 1', '"protocol_version": 99', r"protocol version 99.*newer augbench"),
+    ],
 )
-def test_foreign_files_are_damaged(content: str, tmp_path: Path) -> None:
-    (tmp_path / "spec.json").write_text(content)
-    with pytest.raises(DamagedError):
-        RunFolder(tmp_path).read_spec()
-
-
-def test_a_specification_changed_by_hand_is_damaged(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
+def test_a_specification_that_is_foreign_changed_or_newer_is_explained(
+    old: str, new: str, words: str, make_spec: MakeSpec, make_folder: MakeFolder
+) -> None:
     folder = make_folder(make_spec())
     path = folder.path / "spec.json"
-    path.write_text(path.read_text().replace('"seed": 0', '"seed": 7'))
-    with pytest.raises(DamagedError, match="identity does not belong"):
-        folder.read_spec()
-
-
-def test_a_newer_protocol_version_is_explained(make_spec: MakeSpec, make_folder: MakeFolder) -> None:
-    folder = make_folder(make_spec())
-    content = read_json(folder.path / "spec.json")
-    content["spec"]["protocol_version"] = 99
-    write_json(folder.path / "spec.json", content)
-    with pytest.raises(DamagedError, match=r"protocol version 99.*newer augbench"):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new) if old else new)
+    with pytest.raises(DamagedError, match=words):
         folder.read_spec()
 
 
@@ -77,29 +73,20 @@ def test_an_output_folder_of_a_newer_version_is_explained(make_spec: MakeSpec, t
             use()
 
 
-@pytest.mark.usefixtures("few_digits")
 @pytest.mark.parametrize(
     ("file", "content"),
     [("result.json", b'{"identity": "'), ("result.json", b'{"identity": "other"}'), ("predictions.npz", None)],
 )
-def test_a_damaged_result_is_explained_and_can_be_made_again(
-    file: str,
-    content: bytes | None,
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop: StopSignal,
-) -> None:
-    folder = make_folder(make_spec())
-    execute(folder, settings, stop)
-    path = folder.path / file
+def test_a_damaged_result_is_explained_and_can_be_made_again(file: str, content: bytes | None, plant: Any) -> None:
+    folder = plant.done()
+    spec, path = folder.read_spec(), folder.path / file
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(DamagedError, match=r"Move the folder away or delete it"):
         folder.state()
+    assert "damaged" in folder.record_death(Cause.KILLED, "Its worker died."), "a launcher says so and goes on"
     shutil.rmtree(folder.path)
-    folder.write_spec(make_spec())
-    assert execute(folder, settings, stop) is RunState.DONE
-    assert folder.read_result() is not None
+    folder.write_spec(spec)
+    assert folder.state() is RunState.PLANNED
 
 
 def test_a_plan_sees_what_is_there(make_spec: MakeSpec, tmp_path: Path) -> None:
@@ -115,32 +102,23 @@ def test_a_plan_sees_what_is_there(make_spec: MakeSpec, tmp_path: Path) -> None:
         assert len(plan.to_do(retry_failed=True)) == 1
 
 
-def planned_before(spec: RunSpec, defaults: dict[str, Any], out: Path) -> None:
-    """Put a run into an output folder that was planned when its method had other defaults."""
-    old = spec.model_copy(update={"method": spec.method.model_copy(update={"defaults": defaults})})
-    RunFolder(out / "runs" / old.folder_name).write_spec(old)
-
-
-def test_a_changed_default_under_an_old_identity_is_an_error_that_says_what_to_do(
-    make_spec: MakeSpec, tmp_path: Path
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"prior": 0.5}, r"method\.defaults\.prior was 0\.5, is 0\.01 now.*Write the old values"),
+        ({"momentum": 0.5}, r"method\.defaults\.momentum was 0\.5, is 'gone' now"),
+        ({"prior": None}, None),  # a hyperparameter that did not exist yet
+    ],
+)
+def test_a_run_that_was_planned_with_other_defaults_is_told_apart(
+    changes: dict[str, float | None], words: str | None, make_spec: MakeSpec, tmp_path: Path
 ) -> None:
     spec = make_spec("scale")
-    planned_before(spec, spec.method.defaults | {"prior": 0.5}, tmp_path)
-    with pytest.raises(UserError, match=r"method\.defaults\.prior was 0\.5, is 0\.01 now.*Write the old values"):
-        make_plan(suite_of(spec), tmp_path)
-
-
-def test_a_run_from_before_a_hyperparameter_existed_is_found_again(make_spec: MakeSpec, tmp_path: Path) -> None:
-    spec = make_spec("scale")
-    planned_before(spec, {key: value for key, value in spec.method.defaults.items() if key != "prior"}, tmp_path)
-    assert make_plan(suite_of(spec), tmp_path).counts() == {RunState.PLANNED: 1}
-
-
-def test_a_default_that_is_gone_is_an_error(make_spec: MakeSpec, tmp_path: Path) -> None:
-    spec = make_spec("scale")
-    planned_before(spec, spec.method.defaults | {"momentum": 0.5}, tmp_path)
-    with pytest.raises(UserError, match=r"method\.defaults\.momentum was 0\.5, is 'gone' now"):
-        make_plan(suite_of(spec), tmp_path)
+    defaults = {key: value for key, value in (spec.method.defaults | changes).items() if value is not None}
+    old = spec.model_copy(update={"method": spec.method.model_copy(update={"defaults": defaults})})
+    RunFolder(tmp_path / "runs" / old.folder_name).write_spec(old)
+    with pytest.raises(UserError, match=words) if words else nullcontext():
+        assert make_plan(suite_of(spec), tmp_path).counts() == {RunState.PLANNED: 1}
 
 
 def test_folders_without_runs_are_explained(tmp_path: Path) -> None:

@@ -42,13 +42,6 @@ def test_a_run_whose_job_is_about_to_end_for_good_can_be_placed_again(
     assert cluster.observed().state is (recorded if is_over else RunState.SUBMITTED)
 
 
-def test_a_run_that_was_killed_and_queued_again_is_submitted(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster.submit()
-    begin(cluster.folders[0], monkeypatch)
-    cluster.jobs = {0: Job("PENDING", "BeginTime")}
-    assert cluster.observed().state is RunState.SUBMITTED
-
-
 @pytest.mark.parametrize(
     ("word", "state", "cause"),
     [
@@ -60,9 +53,10 @@ def test_a_run_that_was_killed_and_queued_again_is_submitted(cluster: Cluster, m
         ("FAILED", RunState.KILLED, Cause.KILLED),
         ("COMPLETED", RunState.KILLED, Cause.KILLED),
         ("A_NEW_STATE", RunState.UNKNOWN, None),
+        ("PENDING", RunState.SUBMITTED, None),  # killed and queued again
     ],
 )
-def test_how_a_job_ended_that_had_begun(
+def test_what_became_of_a_job_that_had_begun(
     word: str, state: RunState, cause: Cause | None, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.submit()
@@ -102,24 +96,22 @@ def test_a_job_that_found_other_code_is_told_from_one_that_saw_no_folder(cluster
     assert (known.state, known.cause, known.reason) == (RunState.NEVER_STARTED, Cause.OTHER_CODE, "a.py changed")
 
 
-@pytest.mark.parametrize(("job", "submission"), [("9_0", None), ("17_0", "an earlier one")])
-def test_an_earlier_attempt_does_not_count_as_the_beginning_of_this_job(
-    job: str, submission: str | None, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begin(cluster.folders[0], monkeypatch, job, submission)
-    cluster.submit()
-    cluster.jobs = {0: Job("FAILED")}
-    assert cluster.observed().state is RunState.NEVER_STARTED
-
-
-@pytest.mark.parametrize("of_this_version", [True, False])
-def test_the_claim_of_its_last_job_says_that_it_has_begun(
-    of_this_version: bool, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("job", "submission", "state"),
+    [
+        ("9_0", None, RunState.NEVER_STARTED),  # of an earlier job
+        ("17_0", "an earlier one", RunState.NEVER_STARTED),  # ids of jobs are reused
+        ("17_0", "this one", RunState.KILLED),
+        ("17_0", None, RunState.KILLED),  # by an earlier version, which recorded no submission
+    ],
+)
+def test_only_the_claim_of_its_last_job_says_that_a_run_has_begun(
+    job: str, submission: str | None, state: RunState, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = cluster.submit()
-    begin(cluster.folders[0], monkeypatch, submission=record.token if of_this_version else None)
+    begin(cluster.folders[0], monkeypatch, job, record.token if submission == "this one" else submission)
     cluster.jobs = {0: Job("FAILED")}
-    assert cluster.observed().state is RunState.KILLED
+    assert cluster.observed().state is state
 
 
 def test_a_job_that_slurm_has_forgotten(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,13 +168,6 @@ def test_a_hidden_job_may_go_on_unless_its_run_was_ended_for_good(
     assert cluster.observed().state is observed
 
 
-def test_what_was_refused_never_started_and_says_why(cluster: Cluster) -> None:
-    cluster.submit(job=None, error="sbatch: error: Invalid qos specification")
-    known = cluster.observed()
-    assert (known.state, known.cause) == (RunState.NEVER_STARTED, Cause.NEVER_STARTED)
-    assert "Invalid qos specification" in known.reason
-
-
 def test_if_slurm_does_not_answer_the_state_is_unknown_and_not_failed(cluster: Cluster) -> None:
     cluster.submit()
     cluster.jobs = SlurmError("Slurm gave no answer")
@@ -200,12 +185,15 @@ def test_slurm_is_asked_once_for_all_runs(cluster: Cluster) -> None:
     assert cluster.asked == 1
 
 
-def test_the_last_submission_counts(cluster: Cluster) -> None:
-    cluster.submit(job=None, error="refused", time="2026-01-01T00:00:00+00:00")
+def test_the_last_submission_counts_and_one_that_was_refused_says_why(cluster: Cluster) -> None:
+    cluster.submit(job=None, error="Invalid qos specification", time="2026-01-01T00:00:00+00:00")
+    known = cluster.observed()
+    assert (known.state, known.cause) == (RunState.NEVER_STARTED, Cause.NEVER_STARTED)
+    assert "It was not submitted: Invalid qos specification" in known.reason
     cluster.submit(time="2026-01-02T00:00:00+00:00")
     cluster.jobs = {0: Job("PENDING")}
     assert cluster.observed().state is RunState.SUBMITTED
-    assert [record.error for record in read_submissions(cluster.out)] == ["refused", ""]
+    assert [record.error for record in read_submissions(cluster.out)] == ["Invalid qos specification", ""]
 
 
 def test_a_run_that_is_cancelled_while_its_job_waits(cluster: Cluster) -> None:
@@ -227,13 +215,9 @@ def test_what_another_launcher_has_made_of_a_run_since_counts_more_than_its_old_
         cluster.folders[0].write_status(RunState.CANCELLED, cause=Cause.CANCELLED, reason="Stopped on request.")
     known = cluster.observed()
     assert (known.state, known.cause, known.reason) == (RunState.CANCELLED, Cause.CANCELLED, "Stopped on request.")
-
-
-def test_a_run_that_another_launcher_has_executed_is_submitted_while_its_job_waits(cluster: Cluster) -> None:
-    cluster.submit(time="2026-01-01T00:00:00.000000+00:00")
-    cluster.folders[0].write_status(RunState.CANCELLED, cause=Cause.CANCELLED, reason="Stopped on request.")
-    cluster.jobs = {0: Job("PENDING")}
-    assert cluster.observed().state is RunState.SUBMITTED
+    if not changes:
+        cluster.jobs = {0: Job("PENDING")}
+        assert cluster.observed().state is RunState.SUBMITTED, "a job that waits executes it again"
 
 
 def test_a_record_that_was_completed_after_it_was_read_is_read_again(cluster: Cluster) -> None:

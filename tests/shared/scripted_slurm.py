@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,13 @@ from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.runs.slurm_client import SlurmError
 from augbench.bench.runs.slurm_queue import Job, Jobs
 from augbench.bench.runs.submissions import Submission, new_submission
+
+
+def submission_of(out: Path, runs: Sequence[str], **fields: object) -> Submission:
+    """Make the record of a submission of runs to Slurm, with other fields."""
+    nothing: dict[str, Any] = {"resources": {}, "arguments": {}, "code": {}}
+    made = new_submission("slurm", out, runs, **nothing, command="augbench run")
+    return made.model_copy(update=fields)
 
 
 class Cluster:
@@ -38,9 +46,7 @@ class Cluster:
     def submit(self, **changes: object) -> Submission:
         """Leave a record of a submission of all runs."""
         names = [folder.path.name for folder in self.folders]
-        record = new_submission(
-            "slurm", self.out, names, resources={}, arguments={}, code={}, command="augbench run"
-        ).model_copy(update={"job": "17"} | changes)
+        record = submission_of(self.out, names, **({"job": "17"} | changes))
         record.write()
         self.submission = record
         return record

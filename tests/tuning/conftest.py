@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from run_here import here
 
 from augbench.bench.common.files import write_json, write_torch
 from augbench.bench.experiment.spec import RunSpec, Settings
@@ -14,6 +15,8 @@ from augbench.bench.experiment.suite import parse_suite
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.tuning.outcome import stop_early
 from augbench.bench.tuning.tuning import Trial, Tuning, base_of_suite
+
+__all__ = ["here"]
 
 SUITE = """
 name = "small"

@@ -67,35 +67,31 @@ def test_random_values_are_those_of_the_tuning(search: Any, parts: ModuleType, t
     assert propose(parts, replace(tuning, search=search), tmp_path) == tuning.random_values()
 
 
-def test_only_asha_may_stop_trials_early_and_never_the_first(parts: ModuleType, tuning: Tuning, tmp_path: Path) -> None:
-    from augbench.bench.launchers.ray_jobs.trials import Progress
-
-    for search, expected in (("random", [False, False]), ("asha", [False, True])):
-        asked: Any = replace(tuning, search=search)
-        proposals = parts.Proposals(
-            asked, tmp_path, lambda trial: [task_of(folder, tmp_path / "stop") for folder in trial.folders], Progress()
-        )
-        assert [proposals.suggest(name)["early"] for name in ("first", "second")] == expected
-
-
-def test_nothing_is_begun_once_all_were_asked_to_stop(parts: ModuleType, tuning: Tuning, tmp_path: Path) -> None:
-    from augbench.bench.launchers.ray_jobs.trials import Progress
-
-    progress = Progress(stopping=True)
-    proposals = parts.Proposals(tuning, tmp_path, lambda trial: pytest.fail("was begun"), progress)
-    assert proposals.suggest("trial") == parts.Searcher.FINISHED
-
-
-def test_nothing_is_begun_once_a_trial_was_cancelled(parts: ModuleType, tuning: Tuning, tmp_path: Path) -> None:
+def proposals_of(parts: ModuleType, tuning: Tuning, out: Path, *, stopping: bool = False) -> Any:
+    """Make what proposes trials, whose folders are made when they begin."""
     from augbench.bench.launchers.ray_jobs.trials import Progress
 
     def begin(trial: Trial) -> list[Any]:
         trial.folders[0].write_spec(tuning.specs(trial.values)[0])
-        return [task_of(trial.folders[0], tmp_path / "stop")]
+        return [task_of(trial.folders[0], out / "stop")]
 
-    proposals = parts.Proposals(tuning, tmp_path, begin, Progress())
-    assert isinstance(proposals.suggest("first"), dict)
-    assert isinstance(proposals.suggest("second"), dict)
+    return parts.Proposals(tuning, out, begin, Progress(stopping=stopping))
+
+
+@pytest.mark.parametrize(("search", "early"), [("random", [False, False]), ("asha", [False, True])])
+def test_only_asha_may_stop_trials_early_and_never_the_first(
+    search: Any, early: list[bool], parts: ModuleType, tuning: Tuning, tmp_path: Path
+) -> None:
+    proposals = proposals_of(parts, replace(tuning, search=search), tmp_path)
+    assert [proposals.suggest(name)["early"] for name in ("first", "second")] == early
+
+
+def test_nothing_is_begun_once_all_were_asked_to_stop_or_a_trial_was_cancelled(
+    parts: ModuleType, tuning: Tuning, tmp_path: Path
+) -> None:
+    assert proposals_of(parts, tuning, tmp_path, stopping=True).suggest("trial") == parts.Searcher.FINISHED
+    proposals = proposals_of(parts, tuning, tmp_path)
+    assert all(isinstance(proposals.suggest(name), dict) for name in ("first", "second"))
     proposals.begun[0].folders[0].cancel_request.touch()
     assert proposals.suggest("third") == parts.Searcher.FINISHED
 

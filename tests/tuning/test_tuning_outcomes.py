@@ -69,24 +69,20 @@ def test_a_run_that_has_not_begun_has_cost_nothing(tuning: Tuning, tmp_path: Pat
     assert (outcome.state, outcome.accuracy, outcome.spent.by_device) == (TrialState.UNFINISHED, None, {})
 
 
-def test_a_run_that_is_done_cannot_be_stopped_any_more(make_trial: MakeTrial) -> None:
-    trial = make_trial(1, 0.9)
-    stop_early(trial.folders[0], 1)
-    assert not is_stopped(trial.folders[0])
-
-
-def test_of_what_was_stopped_only_the_cost_is_kept(make_trial: MakeTrial) -> None:
-    trial = make_trial(1, 0.3, state=RunState.CANCELLED, early=True)
-    before = outcome_of(trial)
-    settle(trial.folders[0])
-    assert not trial.folders[0].checkpoint.exists()
-    assert outcome_of(trial) == before
-
-
-def test_a_run_that_may_go_on_keeps_its_checkpoint(make_trial: MakeTrial) -> None:
-    trial = make_trial(1, 0.3, state=RunState.KILLED)
-    settle(trial.folders[0])
-    assert trial.folders[0].checkpoint.exists()
+def test_what_was_stopped_keeps_its_cost_and_no_other_run_loses_anything(make_trial: MakeTrial) -> None:
+    done, stopped, killed = (
+        make_trial(1, 0.9),
+        make_trial(2, 0.3, state=RunState.CANCELLED, early=True),
+        make_trial(3, 0.3, state=RunState.KILLED),
+    )
+    stop_early(done.folders[0], 1)
+    assert not is_stopped(done.folders[0]), "what is done cannot be stopped any more"
+    before = outcome_of(stopped)
+    for trial in (done, stopped, killed):
+        settle(trial.folders[0])
+    assert not stopped.folders[0].checkpoint.exists()
+    assert outcome_of(stopped) == before
+    assert killed.folders[0].checkpoint.exists()
 
 
 def test_the_highest_accuracy_of_a_finished_trial_is_best_and_the_earlier_of_equal_ones(make_trial: MakeTrial) -> None:
@@ -155,8 +151,8 @@ def test_the_best_values_are_a_suite_that_runs_on_the_test_images(
     expected = base.model_copy(update={"method": first.method, "seed": 5})
     assert first.identity == expected.identity
     assert first.protocol.evaluated_on == "test"
-    assert set(suite.tunings()) == {first.kind}
-    assert suite.tunings()[first.kind].trials == 3
+    assert set(suite.tunings()) == {first.configuration}
+    assert suite.tunings()[first.configuration].trials == 3
     assert tomllib.loads(text)["comparisons"][0]["methods"][0]["tuning"]["seconds"] == {"cpu one": 33.0}
 
 

@@ -7,21 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from run_here import Here
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.protocol import Protocol
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training import worker
-from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trained import load_network
 from augbench.bench.training.worker import execute, load_dataset
 from augbench.datasets.mnist5k import Mnist5k, RotMnist5k
 
 MakeSpec = Callable[..., RunSpec]
-MakeFolder = Callable[[RunSpec], RunFolder]
 Outcome = Callable[[RunFolder], dict[str, Any]]
 
 
@@ -93,40 +91,30 @@ class Poison(Split):
         raise AssertionError("a trial has counted the test images")
 
 
-@pytest.mark.parametrize("source", [Mnist5k, RotMnist5k])
-@pytest.mark.parametrize("method", ["scale", "dada"])
+@pytest.mark.usefixtures("few_digits")
+@pytest.mark.parametrize(("source", "method"), [(Mnist5k, "dada"), (RotMnist5k, "scale")])
 def test_a_trial_is_the_same_whatever_the_test_images_are(
-    source: type[Mnist5k],
-    method: str,
-    few_digits: None,
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    outcome: Outcome,
-    monkeypatch: pytest.MonkeyPatch,
+    source: type[Mnist5k], method: str, here: Here, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick = {"search_epochs": 1, "search_images": 64, "search_batch_size": 16} if method == "dada" else {}
-    spec = for_tuning(make_spec(method, epochs=2, **quick))
+    spec = for_tuning(here.make_spec(method, epochs=2, **quick))
     if source is RotMnist5k:
         spec = spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"name": "rotmnist5k"})})
-    first, second = make_folder(spec), make_folder(spec)
-    assert execute(first, settings, stop) is RunState.DONE, first.read_status()
+    first, second = here.make_folder(spec), here.make_folder(spec)
+    assert here.run(first) is RunState.DONE, first.read_status()
 
     def poisoned(*arguments: Any) -> ImageData:
         return replace(load_dataset(*arguments), test=Poison(), upright_test=Poison())
 
     monkeypatch.setattr(worker, "load_dataset", poisoned)
-    assert execute(second, settings, stop) is RunState.DONE, second.read_status()
+    assert here.run(second) is RunState.DONE, second.read_status()
     assert outcome(second) == outcome(first)
 
 
-def test_accuracy_on_the_validation_images_is_known_after_each_epoch(
-    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
-) -> None:
-    tried, ordinary = make_folder(for_tuning(make_spec(epochs=3))), make_folder(make_spec(epochs=3))
-    for folder in (tried, ordinary):
-        assert execute(folder, settings, stop) is RunState.DONE
+@pytest.mark.usefixtures("few_digits")
+def test_accuracy_on_the_validation_images_is_known_after_each_epoch_and_no_network_is_to_be_probed(here: Here) -> None:
+    tried, ordinary = here.make_folder(for_tuning(here.make_spec(epochs=3))), here.folder()
+    assert [here.run(folder) for folder in (tried, ordinary)] == [RunState.DONE] * 2
     accuracies = [row["validation_accuracy"] for row in tried.read_metrics()]
     result = tried.read_result()
     assert result is not None
@@ -135,32 +123,16 @@ def test_accuracy_on_the_validation_images_is_known_after_each_epoch(
     assert (result["train_images"], result["test_images"]) == (320, 80)
     assert result["image_passes"]["evaluation"] >= 3 * 80
     assert not any("validation_accuracy" in row for row in ordinary.read_metrics())
-    same = [[row[key] for row in folder.read_metrics()] for folder in (tried, ordinary) for key in ("epoch",)]
-    assert same[0] == same[1] == [1, 2, 3]
-
-
-def test_measuring_it_changes_nothing_in_training_and_a_trial_resumes_bit_for_bit(
-    few_digits: None,
-    make_spec: MakeSpec,
-    make_folder: MakeFolder,
-    settings: ExecutionSettings,
-    stop: StopSignal,
-    stop_after: Callable[[int], StopSignal],
-    outcome: Outcome,
-) -> None:
-    spec = for_tuning(make_spec("scale", epochs=2))
-    whole, interrupted = make_folder(spec), make_folder(spec)
-    assert execute(whole, settings, stop) is RunState.DONE
-    assert execute(interrupted, settings, stop_after(8)) is RunState.CANCELLED
-    assert len(interrupted.read_metrics()) == 1
-    assert execute(interrupted, settings, stop) is RunState.DONE
-    assert outcome(interrupted) == outcome(whole)
-
-
-def test_the_network_of_a_trial_is_no_network_to_probe(
-    few_digits: None, make_spec: MakeSpec, make_folder: MakeFolder, settings: ExecutionSettings, stop: StopSignal
-) -> None:
-    folder = make_folder(for_tuning(make_spec()))
-    execute(folder, settings, stop)
     with pytest.raises(UserError, match="is a trial of a tuning"):
-        load_network(folder, settings.data, torch.device("cpu"))
+        load_network(tried, here.settings.data, torch.device("cpu"))
+
+
+@pytest.mark.usefixtures("few_digits")
+def test_measuring_it_changes_nothing_in_training_and_a_trial_resumes_bit_for_bit(here: Here, outcome: Outcome) -> None:
+    spec = for_tuning(here.make_spec("scale", epochs=2))
+    whole, interrupted = here.make_folder(spec), here.make_folder(spec)
+    assert here.run(whole) is RunState.DONE
+    assert execute(interrupted, here.settings, here.stop_after(8)) is RunState.CANCELLED
+    assert len(interrupted.read_metrics()) == 1
+    assert here.run(interrupted) is RunState.DONE
+    assert outcome(interrupted) == outcome(whole)

@@ -85,39 +85,32 @@ def require_ray(settings: RaySettings) -> ModuleType:
     except ImportError as error:
         raise UserError(
             f"This needs Ray Tune, which cannot be imported here ({error}). Install it with "
-            "`pip install 'augbench[ray]'`; `augbench run` does without it by other launchers."
+            "`pip install 'augbench[ray]'`; other launchers do not need it."
         ) from None
     return ray
 
 
 def own_node(settings: RaySettings) -> Node:
-    """What a cluster of our own has: as the profile says, else what this process may use.
+    """What a cluster of our own has: as the profile says, else all that this process may use.
 
     Raises:
         UserError: If the profile says more GPUs than are visible.
     """
     import torch  # here, since a list of launchers needs none
 
-    cpus = settings.cpus or allocated_cpus()
+    cpus = settings.cpus or usable_cores()
     visible = torch.cuda.device_count()
     if settings.gpus is not None and 0 < visible < settings.gpus:
         raise UserError(
-            f"The profile's [ray] says gpus = {settings.gpus}, but {visible} are visible here. Leave it out or lower "
-            "it, or make more visible in CUDA_VISIBLE_DEVICES."
+            f"The profile's [ray] says gpus = {settings.gpus}, but {visible} are visible here. Lower it or leave it "
+            "out, or make more visible in CUDA_VISIBLE_DEVICES."
         )
     memory = usable_memory() - OBJECT_STORE_BYTES
     return Node(cpus, visible if settings.gpus is None else settings.gpus, memory)
 
 
-def allocated_cpus() -> int:
-    """Cores that this process may use: those of its job or its affinity, which may be fewer than the machine's."""
-    own = usable_cores()
-    of_job = os.environ.get("SLURM_CPUS_ON_NODE", "")
-    return min(own, int(of_job)) if of_job.isdecimal() and int(of_job) > 0 else own
-
-
 def nodes(settings: RaySettings) -> list[Node]:
-    """What each machine of a cluster has; a cluster of our own is not started for that.
+    """What each machine of a cluster has, without starting a cluster of our own.
 
     Raises:
         UserError: If Ray is not installed, or the cluster does not answer.
@@ -130,7 +123,7 @@ def nodes(settings: RaySettings) -> list[Node]:
 
 
 def connected_nodes() -> list[Node]:
-    """What each machine of the cluster has that this process is connected to."""
+    """What each machine has of the cluster that this process is connected to."""
     import ray
 
     every_node: Callable[[], list[dict[str, Any]]] = ray.nodes
@@ -165,11 +158,7 @@ def connected(settings: RaySettings, environment: Mapping[str, str]) -> Iterator
 
 @contextmanager
 def _started(node: Node, folder: Path) -> Iterator[str]:
-    """Have a cluster for the length of the block; yields its address.
-
-    Raises:
-        UserError: If it cannot be started.
-    """
+    """Start a cluster for the length of the block; yields its address."""
     home = folder / "home"
     home.mkdir()
     (home / CLOUD_FILE).write_text("{}\n")  # without it Ray asks which cloud this is
@@ -211,14 +200,10 @@ def _started(node: Node, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def _attached(ray: ModuleType, address: str, folder: Path, environment: Mapping[str, str]) -> Iterator[None]:
-    """Be connected to a cluster that runs.
-
-    Raises:
-        UserError: If it cannot be used.
-    """
+    """Be connected to a cluster that runs already."""
     problem = f"The Ray cluster {address!r} cannot be used"
     if ray.is_initialized():
-        raise UserError(f"{problem}, since this process is connected to a cluster already. Call ray.shutdown() before.")
+        raise UserError(f"{problem}: this process is connected to a cluster already. Call ray.shutdown() first.")
     options = {"log_to_driver": False, "logging_level": logging.ERROR, "runtime_env": {"env_vars": dict(environment)}}
     try:
         with chdir(folder), _handler_kept():  # Ray puts the present folder first on the module path of its workers
@@ -237,24 +222,20 @@ def _one_line(text: str) -> str:
 
 
 def python_path() -> list[str]:
-    """Folders of the variable PYTHONPATH, absolute, since processes of Ray have other present folders."""
+    """Folders of PYTHONPATH, absolute, since processes of Ray have other working directories."""
     return [str(Path(folder).absolute()) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
 
 
 def _check_answers(ray: ModuleType, given: str) -> None:
-    """Find out within seconds what takes Ray minutes.
-
-    Raises:
-        UserError: If nobody answers, or it is no address of a cluster.
-    """
+    """Make sure within seconds that a cluster answers at an address; Ray itself takes minutes to find out."""
     address = os.environ.get("RAY_ADDRESS", given) if given == "auto" else given
     if address == "auto":  # Ray looks for a cluster that was started here
         return
     host, _, port = address.rpartition(":")
     if "/" in address or not host or not port.isdecimal():
         raise UserError(
-            f"{address!r} is no address of a Ray cluster that runs can be placed on. In [ray] of the profile, address "
-            'is "auto" or that of its head, such as "host:6379"; without it a cluster is started here.'
+            f'{address!r} is no address of a Ray cluster. In [ray] of the profile, address is "auto" or that of the '
+            'head node, such as "host:6379"; without it a cluster is started here.'
         )
     reached = ray.util.get_node_ip_address() if host in THIS_HOST else host  # as Ray itself takes them
     try:

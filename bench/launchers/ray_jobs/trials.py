@@ -1,7 +1,7 @@
 """Runs as trials of Ray Tune: what one trial does in its worker, and what the launching process sees of all of them.
 
-Tune only places: a trial ends when its run has ended, in whatever state, and is placed again when its worker or node
-dies. Tune keeps no checkpoints here and its files say nothing about a run, since the run's folder does.
+Tune only places. A trial ends when its run has ended, in whatever state, and is placed again when its worker or node
+dies. Tune keeps no checkpoints here, and its files say nothing about a run: the run's folder does.
 """
 
 import os
@@ -17,18 +17,15 @@ from ray.tune.experiment import Trial
 
 from augbench.bench.common.errors import UserError, shortened
 from augbench.bench.common.files import read_json
-from augbench.bench.runs.claim import STALE_SECONDS, BusyError
+from augbench.bench.launchers.executing import execute_when_free, other_code
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder
-from augbench.bench.training.provenance import differences, fingerprint
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
-from augbench.bench.training.worker import execute
 
 STOP_FILE = "stop"
 CODE_FILE = "code.json"
-BUSY, NOT_STARTED, UNFIT = "busy", "not started", "unfit"
-LOOK_SECONDS = 0.5  # between looks at the stop file, and at a run that another process owns
-BUSY_SECONDS = 3 * STALE_SECONDS  # longer than a dead owner on a lost machine counts as alive
+NOT_STARTED, UNFIT = "not started", "unfit"
+LOOK_SECONDS = 0.5  # between looks at the stop file
 
 
 @dataclass(frozen=True)
@@ -103,61 +100,32 @@ def execute_task(task: Task, stop: StopSignal) -> tuple[str, str]:
     """Execute a run in this worker.
 
     Returns:
-        How it ended: the state of the run, `busy`, `not started` or, where no other run could be executed either,
-        `unfit`; and what is wrong if that could not be written into the run's folder.
+        How it ended: the state of the run, `not started` or, where no other run could be executed either, `unfit`;
+        and what is wrong if that could not be written into the run's folder.
 
     Raises:
         NodeLostError: If Ray has ended on this node, so that the run is to be placed again.
     """
     if task.device == "cuda" and not torch.cuda.is_available():
-        return UNFIT, _without_gpu(task)
-    if changes := _other_code(task):
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+        return UNFIT, (
+            f"Ray gave {task.gpus:g} GPUs to {Path(task.folder).name} on {os.uname().nodename}, but PyTorch sees none "
+            f"there (CUDA_VISIBLE_DEVICES: {visible or 'empty'}). Start that node of the cluster with the number of "
+            "GPUs that it has and a PyTorch for its driver, or give --device cpu."
+        )
+    if task.code_file and (changes := other_code(read_json(Path(task.code_file)))):
         return UNFIT, changes
+    settings = ExecutionSettings(task.device, task.workers, max(1, int(task.cpus)), Path(task.data))
     try:
-        ended = _execute(task, stop)
+        stop.check()
+        ended = str(execute_when_free(RunFolder(Path(task.folder)), settings, stop))
+    except StopRequested:
+        ended = NOT_STARTED
     except UserError as error:
         return NOT_STARTED, str(error)
     if stop.cause is StopCause.LAUNCHER_GONE:
         raise NodeLostError(f"Ray has ended on {os.uname().nodename}.")
     return ended, ""
-
-
-def _without_gpu(task: Task) -> str:
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
-    return (
-        f"Ray gave {task.gpus:g} GPUs to {Path(task.folder).name} on {os.uname().nodename}, but PyTorch sees none "
-        f"there (CUDA_VISIBLE_DEVICES: {visible or 'empty'}). Start that node of the cluster with the number of GPUs "
-        "that it has and a PyTorch for its driver, or give --device cpu."
-    )
-
-
-def _other_code(task: Task) -> str:
-    if not task.code_file:
-        return ""
-    changes = differences(read_json(Path(task.code_file)), fingerprint())
-    if not changes:
-        return ""
-    return (
-        f"On {os.uname().nodename} the code is another than when the command was given: {'; '.join(changes)}. Install "
-        "the same on every node, or give the same command again to go on with the code of now; --allow-changed-code "
-        "takes whatever is there."
-    )
-
-
-def _execute(task: Task, stop: StopSignal) -> str:
-    """Execute a run; one that another process owns may go on for a while where a node was lost."""
-    settings = ExecutionSettings(task.device, task.workers, max(1, int(task.cpus)), Path(task.data))
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            stop.check()
-            return str(execute(RunFolder(Path(task.folder)), settings, stop))
-        except StopRequested:
-            return NOT_STARTED
-        except BusyError:
-            if time.monotonic() > deadline:
-                return BUSY
-            time.sleep(LOOK_SECONDS)
 
 
 @dataclass
@@ -167,8 +135,8 @@ class Progress:
     Attributes:
         running: Folders of the runs that have a worker, by trial.
         ended: Folders of the runs whose trial has ended, in order.
-        problems: What is wrong, where no run could be started for it.
-        lost: Why, by the folder of the run whose worker died once too often.
+        problems: Why runs could not be started.
+        lost: Reasons, by the folder of a run whose worker died once too often.
         hopeless: Whether no other run could be started either.
         stopping: Whether all were asked to stop.
     """
@@ -182,7 +150,7 @@ class Progress:
 
 
 class Observer(tune.Callback):
-    """Keeps account of the trials."""
+    """Records what becomes of the trials."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -243,14 +211,7 @@ class UntilStopped(tune.Stopper):
 
 
 def place(tasks: Sequence[Task], folder: Path, failures: int, progress: Progress) -> None:
-    """Have every run executed by a trial of its own and return when all trials have ended.
-
-    Args:
-        tasks: The runs.
-        folder: Where Tune writes its files.
-        failures: How often a trial whose worker or node has died is placed again.
-        progress: Kept up to date.
-    """
+    """Have every run executed by a trial of its own; returns when all have ended. Other arguments: see `run_config`."""
     tuner = tune.Tuner(
         with_resources_of_its_run(run_trial),
         param_space={"run": tune.grid_search([asdict(task) for task in tasks])},

@@ -1,14 +1,15 @@
-"""What can be known to be wrong before anything is submitted to Slurm."""
+"""Find mistakes before anything is submitted to Slurm."""
 
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.common.user_input import user_path
 from augbench.bench.planning.profile import Profile, Resources, SlurmSettings
-from augbench.bench.runs.slurm_client import SlurmError, read_rows, slurm
+from augbench.bench.runs.slurm_client import SlurmError, configured, read_rows, slurm
 
 OWN_TO_A_MACHINE = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - refused, not used
 
@@ -37,10 +38,7 @@ class Node:
 
 
 def read_nodes(clusters: str = "") -> list[Node]:
-    """Ask Slurm for every node of every partition.
-
-    Args:
-        clusters: Of these clusters; empty for the one of this machine.
+    """Ask Slurm for every node of every partition, of this machine's cluster or of others.
 
     Raises:
         SlurmError: If it does not answer, or with something else.
@@ -77,19 +75,13 @@ def minutes(limit: str) -> int | None:
 
 
 def largest_array(clusters: str = "") -> int:
-    """Ask Slurm how many jobs an array may have.
-
-    Args:
-        clusters: On these clusters; empty for the one of this machine.
+    """Ask Slurm how many jobs an array may have, on this machine's cluster or on others.
 
     Raises:
         SlurmError: If it does not answer.
     """
-    for line in slurm(["scontrol", "show", "config"], clusters).splitlines():
-        name, _, value = line.partition("=")
-        if name.strip() == "MaxArraySize" and value.strip().isdigit():
-            return max(1, int(value))
-    return 1000
+    said = configured("MaxArraySize", clusters)
+    return max(1, int(said)) if said.isdigit() else 1000
 
 
 def check_resources(profile: Profile, wanted: Sequence[tuple[str, Resources]]) -> None:
@@ -122,7 +114,7 @@ def check_resources(profile: Profile, wanted: Sequence[tuple[str, Resources]]) -
 
 def _problems(resources: Resources, nodes: Sequence[Node], where: str, signal_delay_s: int) -> Iterator[str]:
     if resources.time_minutes is None:
-        yield 'Slurm needs a time limit. Write time = "04:00:00", or what it takes, into [resources] of the profile.'
+        yield 'Slurm needs a time limit. Write one into [resources] of the profile, such as time = "04:00:00".'
     elif 60 * resources.time_minutes <= signal_delay_s:
         yield (
             f"they are told to save signal_delay_s = {signal_delay_s} s before their time limit, which is only "
@@ -157,28 +149,31 @@ def _fits(resources: Resources, node: Node) -> bool:
     return resources.cpus <= node.cpus and (resources.gpus or 0) <= node.gpus and memory <= node.memory_mb
 
 
-def check_that_slurm_would_take(resources: Resources, settings: SlurmSettings) -> None:
-    """Ask Slurm whether it would take a job with these resources and options, without submitting one.
-
-    Args:
-        resources: What the job needs.
-        settings: How runs are placed.
-
-    Raises:
-        SlurmError: If it would not, with its reason.
-    """
-    asked: dict[str, object] = {
+def sbatch_options(resources: Resources, settings: SlurmSettings) -> dict[str, Any]:
+    """Options of sbatch for a job, by their names in submitit; those that nothing sets are left out."""
+    options = {
         "time": resources.time_minutes,
-        "cpus-per-task": resources.cpus,
+        "cpus_per_task": resources.cpus,
         "mem": f"{round(1024 * resources.memory_gb)}M" if resources.memory_gb else None,
-        "gpus-per-node": int(resources.gpus) if resources.gpus else None,
+        "gpus_per_node": int(resources.gpus) if resources.gpus else None,
         "partition": settings.partition,
         "account": settings.account,
         "qos": settings.qos,
         "constraint": settings.constraint,
-        **{name.replace("_", "-"): value for name, value in settings.options.items()},
     }
-    given = [f"--{name}" if value is True else f"--{name}={value}" for name, value in asked.items() if value]
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def check_that_slurm_would_take(resources: Resources, settings: SlurmSettings) -> None:
+    """Ask Slurm whether it would take a job with these resources and options, without submitting one.
+
+    Raises:
+        SlurmError: If it would not, with its reason.
+    """
+    asked = sbatch_options(resources, settings) | settings.options
+    given = [
+        f"--{name.replace('_', '-')}{'' if value is True else f'={value}'}" for name, value in asked.items() if value
+    ]
     slurm(["sbatch", "--test-only", *given, "--wrap=true"], settings.clusters or "")
 
 
@@ -193,17 +188,13 @@ def check_visible(folders: Sequence[Path], profile: Profile) -> None:
     for folder in (folder.resolve() for folder in folders):
         if shared and not any(folder.is_relative_to(root) for root in shared):
             raise UserError(
-                f"{folder} lies in none of the folders that, by [slurm] shared_folders of the profile, every node sees:"
-                f" {', '.join(map(str, shared))}. Choose one there with --out or --data. Nothing was submitted."
+                f"{folder} lies in none of the folders that every node sees by [slurm] shared_folders of the profile: "
+                f"{', '.join(map(str, shared))}. Choose one there with --out or --data. Nothing was submitted."
             )
         private = next((root for root in OWN_TO_A_MACHINE if folder.is_relative_to(root)), None)
-        if not shared and private and {node.host for node in read_nodes()} != {_this_host()}:
+        if not shared and private and {node.host for node in read_nodes()} != {socket.gethostname().partition(".")[0]}:
             raise UserError(
                 f"{folder} lies in {private}, of which every machine has its own, so compute nodes would not see it. "
                 "Choose a folder on a shared file system; if this one is shared, name it in [slurm] shared_folders of "
                 "the profile. Nothing was submitted."
             )
-
-
-def _this_host() -> str:
-    return socket.gethostname().partition(".")[0]

@@ -1,0 +1,52 @@
+"""What the worker of a scheduler does with a run, whichever scheduler has placed it."""
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from augbench.bench.runs.claim import STALE_SECONDS, BusyError
+from augbench.bench.runs.execution_settings import ExecutionSettings
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.provenance import differences, fingerprint
+from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.worker import execute
+
+SECONDS_TO_WAIT_FOR_OWNER = 3 * STALE_SECONDS  # longer than a dead owner on a lost machine counts as alive
+SECONDS_BETWEEN_LOOKS = 1.0
+
+
+def execute_when_free(folder: RunFolder, settings: ExecutionSettings, stop: StopSignal) -> RunState:
+    """Execute a run; wait a while where a process of an earlier attempt still seems to live.
+
+    Returns:
+        The state in which the run is now; running if another process executes it.
+
+    Raises:
+        StopRequested: If it was asked to stop while it waited.
+    """
+    deadline = time.monotonic() + SECONDS_TO_WAIT_FOR_OWNER
+    while True:
+        try:
+            return execute(folder, settings, stop)
+        except BusyError:
+            stop.check()
+            if time.monotonic() > deadline:
+                return RunState.RUNNING
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def other_code(submitted: Mapping[str, Any]) -> str:
+    """Say how the code on this machine differs from the code that was submitted; empty if it does not.
+
+    Args:
+        submitted: The fingerprint of the code that was submitted.
+    """
+    changes = differences(submitted, fingerprint())
+    if not changes:
+        return ""
+    return (
+        f"The code on {os.uname().nodename} differs from the code that was submitted: {'; '.join(changes)}. Go back to "
+        "that code, or install the same code on every machine and give the same command again. "
+        "--allow-changed-code lets runs that wait use whatever code is there."
+    )
