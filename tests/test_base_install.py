@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 OPTIONAL = ("optuna", "ray", "submitit")
 # Modules that are only imported once an extra is known to be there, since their classes are derived from its own.
 NEED_AN_EXTRA = {
@@ -63,11 +65,6 @@ for name in {sorted(NEED_AN_EXTRA)}:
     lacking = dict(line.split() for line in done.stdout.splitlines())
     assert set(lacking) == NEED_AN_EXTRA, done.stderr
     assert set(lacking.values()) <= set(OPTIONAL)
-
-
-@pytest.mark.parametrize("name", OPTIONAL)
-def test_an_extra_that_is_imported_would_be_noticed(name: str) -> None:
-    assert f"ModuleNotFoundError: No module named '{name}'" in run(f"import {name}").stderr
 
 
 def test_lists_do_not_need_the_extras() -> None:

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
+from augbench.bench.commands.plain import tell_left_out, tell_notes
 from augbench.bench.commands.showing import SkipDamaged, Sources, offering_to_skip
-from augbench.bench.common.plain_text import safe
 
 
 @offering_to_skip()
@@ -16,34 +15,29 @@ def archive(
     out: Annotated[
         Path,
         typer.Option(
-            help="File to write: NAME.tar.gz for run folders without networks and checkpoints; NAME.parquet for a "
-            "small table of all runs, from which every table and figure can be made."
+            help="File to write. NAME.tar.gz: run folders without networks and checkpoints. NAME.parquet: one small "
+            "table of all runs, enough for every table and figure."
         ),
     ],
     anonymous: Annotated[
         bool,
         typer.Option(
             "--anonymous",
-            help="Leave out what says who executed the runs, where and from which folders: names of machines, paths, "
-            "commands' own words, reasons of failures, logs.",
+            help="Leave out what identifies people and machines: host names, paths, commands, failure reasons, logs.",
         ),
     ] = False,
     skip_damaged: SkipDamaged = False,
 ) -> None:
-    """Pack runs into one file that `--from` of other commands reads."""
-    with ended_by_ctrl_c():
-        from augbench.bench.common.wording import counted
-        from augbench.results.model.packing import pack
-        from augbench.results.records.anonymous import Anonymiser
-        from augbench.results.records.problems import left_out
+    """Pack runs into one file that other commands read with `--from`."""
+    from augbench.bench.common.wording import counted
+    from augbench.results.model.packing import pack
+    from augbench.results.records.anonymous import Anonymiser
+    from augbench.results.records.problems import left_out
 
     anonymiser = Anonymiser() if anonymous else None
     count, problems = pack(sources, out, skip_damaged=skip_damaged, anonymiser=anonymiser)
-    for problem in problems:
-        if problem.kind == "damaged":
-            typer.echo(f"Left out: {safe(problem.text)}", err=True)
-    for sentence in left_out(problems):
-        typer.echo(f"Note: {safe(sentence)}", err=True)
-    for setting in sorted(anonymiser.remaining) if anonymiser else ():
-        typer.echo(f"Note: part of what a run is, and so not left out: {safe(setting)}.", err=True)
+    tell_left_out(problem.text for problem in problems if problem.kind == "damaged")
+    tell_notes(left_out(problems))
+    kept = sorted(anonymiser.remaining) if anonymiser else ()
+    tell_notes(f"part of what a run is, and so not left out: {setting}." for setting in kept)
     typer.echo(f"{out}: {counted(count, 'run')}, {out.stat().st_size / 1e6:.1f} MB")

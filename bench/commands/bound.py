@@ -1,6 +1,5 @@
 """`augbench bound`: the PAC-Bayes bound of SCALE for one finished run."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,31 +7,30 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
+from augbench.bench.commands.options import DEFAULT_DATA, AsJson, Data, Device, data_folder
+from augbench.bench.commands.plain import print_json
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training.provenance import choose_device
 from augbench.results.statistics.bound import Assumptions, PacBayesBound, PriorMean
 
 
 def bound(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run that has learned (π, α), OUT/runs/NAME.")],
+    run: Annotated[Path, typer.Argument(help="Folder OUT/runs/NAME of a finished run that learned (π, α).")],
     lipschitz: Annotated[float, typer.Option(help="Lipschitz constant L of the clipped loss in the weights.")],
     loss_range: Annotated[
         tuple[float, float], typer.Option(metavar="A B", help="Interval that the loss is clipped to.")
     ],
-    delta: Annotated[float, typer.Option(help="Probability with which the bound may fail.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Probability that the bound fails.")] = 0.05,
     prior_deviation: Annotated[float, typer.Option(help="Standard deviation s of the prior of the weights.")] = 1.0,
     prior_mean: Annotated[PriorMean, typer.Option(help="Mean w₀ of that prior.")] = PriorMean.INITIAL,
     prior: Annotated[float | None, typer.Option(help="β of the augmentation's prior. Default: the run's.")] = None,
     draws: Annotated[int, typer.Option(help="Transforms drawn for each training image.")] = 8,
     data: Data = DEFAULT_DATA,
     device: Device = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Evaluate the PAC-Bayes bound of SCALE for one run, term by term, and say what it is worth."""
-    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.results.studies.bound_of_run import pac_bayes_bound
+    """Evaluate the PAC-Bayes bound of SCALE for one run, term by term, and say whether it is useful."""
+    from augbench.results.studies.bound_of_run import pac_bayes_bound
 
     found = pac_bayes_bound(
         RunFolder(run),
@@ -42,7 +40,7 @@ def bound(
         draws=draws,
     )
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=1, allow_nan=False))
+        print_json(found.as_dict())
         return
     console = Console()
     console.print(_table(found))
@@ -51,7 +49,7 @@ def bound(
 
 
 def _chosen(found: PacBayesBound) -> str:
-    """Name in one sentence all that was chosen, so that the numbers can be had again."""
+    """Name every choice in one sentence, so that the numbers can be reproduced."""
     chosen, measured = found.assumptions, found.measured
     lower, upper = chosen.loss_range
     mean = "the weights at the start" if chosen.prior_mean is PriorMean.INITIAL else "0"

@@ -1,6 +1,5 @@
-"""`augbench check`: does something of one's own keep the contract?"""
+"""`augbench check`: does your own method, data set or network keep the contract?"""
 
-import json
 import tomllib
 from collections.abc import Mapping
 from functools import partial
@@ -11,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.commands.options import DEFAULT_DATA, Data, Device
+from augbench.bench.commands.options import DEFAULT_DATA, AsJson, Data, Device
+from augbench.bench.commands.plain import print_json
 from augbench.bench.commands.screen import waiting
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.plain_text import safe
@@ -22,76 +21,69 @@ if TYPE_CHECKING:
 
 SECONDS_TO_CHECK = 600.0
 
-app = typer.Typer(help="Check something of your own.", no_args_is_help=True)
+app = typer.Typer(help="Check your own method, data set or network.", no_args_is_help=True)
 
+Name = Annotated[str, typer.Argument(help="Registered name. For your own: `augbench --plugin my.py check …`.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A hyperparameter or option; can be repeated."),
+]
 Limit = Annotated[float, typer.Option("--limit", min=1, help="Seconds that the checks may take.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("method")
 def method(
-    name: Annotated[
-        str, typer.Argument(help="Registered name; `augbench --plugin my.py check method …` for your own.")
-    ],
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A hyperparameter; can be repeated.")
-    ] = None,
+    name: Name,
+    settings: Settings = None,
     device: Device = "cpu",
     limit: Limit = SECONDS_TO_CHECK,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether a method keeps the contract, on small made-up images; exit status 1 if it does not."""
+    """Check on small synthetic images whether a method keeps the contract; exit status 1 if it does not."""
     order = {"do": "check method", "name": name, "settings": _parsed(settings or []), "device": device}
     _check(name, order, limit, as_json=as_json)
 
 
 @app.command("dataset")
 def dataset(
-    name: Annotated[
-        str, typer.Argument(help="Registered name; `augbench --plugin my.py check dataset …` for your own.")
-    ],
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option; can be repeated.")
-    ] = None,
+    name: Name,
+    settings: Settings = None,
     data: Data = DEFAULT_DATA,
     limit: Limit = SECONDS_TO_CHECK,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether runs can use a data set: it is loaded twice; exit status 1 if they cannot."""
+    """Load a data set twice and check whether runs can use it; exit status 1 if they cannot."""
     order = {"do": "check dataset", "name": name, "settings": _parsed(settings or []), "data": str(data)}
     _check(name, order, limit, as_json=as_json)
 
 
 @app.command("network")
 def network(
-    name: Annotated[
-        str, typer.Argument(help="Registered name; `augbench --plugin my.py check network …` for your own.")
-    ],
+    name: Name,
     size: Annotated[int, typer.Option("--size", min=1, max=1024, help="Side of the images in pixels.")] = 32,
     limit: Limit = SECONDS_TO_CHECK,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether runs can use a network, on made-up images; exit status 1 if they cannot."""
+    """Check on synthetic images whether runs can use a network; exit status 1 if they cannot."""
     _check(name, {"do": "check network", "name": name, "size": size}, limit, as_json=as_json)
 
 
 def _check(name: str, order: Mapping[str, Any], limit: float, *, as_json: bool) -> None:
-    """Have something checked in a process of its own, which it may hang, crash or end, and show how it went.
+    """Check something in a process of its own, which it may hang, crash or end, and show the outcome.
 
     Raises:
-        UserError: If it did one of these, or the order is a mistake of the user.
+        UserError: If it did one of these, or the order is wrong.
         typer.Exit: With status 1 if a check failed.
     """
-    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.bench.conformance.apart import run_apart
-        from augbench.bench.conformance.outcome import Report
+    from augbench.bench.conformance.apart import run_apart
+    from augbench.bench.conformance.outcome import Report
 
     console = Console()
     with waiting(f"Checking {name} …"):
         show = partial(typer.echo, nl=False, err=as_json)
         report = Report.from_json(run_apart(f"Checking {name}", order, limit, lambda text: show(safe(text))))
     if as_json:
-        typer.echo(json.dumps(report.as_json(), indent=1))
+        print_json(report.as_json())
     else:
         _print(report, console)
     if not report.passed:
@@ -99,14 +91,14 @@ def _check(name: str, order: Mapping[str, Any], limit: float, *, as_json: bool) 
 
 
 def _parsed(settings: list[str]) -> dict[str, Any]:
-    """Read `key=value` with values as in TOML; what is no TOML value is a text."""
+    """Read `key=value` with values as in TOML; anything else is text."""
     parsed = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key.strip():
             raise UserError(f"--set {setting} is no KEY=VALUE, such as --set learning_rate=0.1.")
         if key.strip() in parsed:
-            raise UserError(f"--set gives {key.strip()} twice. Give each setting once.")
+            raise UserError(f"--set gives {key.strip()} twice. Give it once.")
         parsed[key.strip()] = _value(text)
     return parsed
 

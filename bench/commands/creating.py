@@ -12,7 +12,6 @@ import typer
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import augbench.methods
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.common.errors import RetryableError, UserError, to_paste
 from augbench.bench.common.files import write_text
 from augbench.bench.experiment.catalogues import methods
@@ -39,19 +38,19 @@ class NewMethod:
 
     @property
     def package(self) -> str:
-        """The package that its file becomes part of: the project's own in a checkout, or none."""
+        """The package that its file joins: the project's own in a checkout, or none."""
         ours = [Path(place).resolve() for place in augbench.methods.__path__]
         return PACKAGE if self.folder.resolve() in ours else ""
 
     @property
     def module(self) -> str:
-        """Name of its module: one that can be imported and is nobody else's."""
+        """Name of its module: importable, and not taken."""
         module = self.name.replace("-", "_").replace("+", "_")
         usable = module.isidentifier() and not keyword.iskeyword(module) and not module.startswith("test_")
         return module if usable and not self._is_taken(module) else f"method_{module}"
 
     def _is_taken(self, module: str) -> bool:
-        """Whether a file of that name would hide another module from whatever is started in its folder."""
+        """Whether a file of that name would shadow another module for programs started in its folder."""
         if self.package or (self.folder / f"{module}.py").exists():
             return False
         return importlib.util.find_spec(module) is not None
@@ -90,12 +89,12 @@ class NewMethod:
 
 @app.command("method")
 def method(
-    name: Annotated[str, typer.Argument(help="Name in suites and tables: lower-case letters, digits, '+' and '-'.")],
+    name: Annotated[str, typer.Argument(help="Name for suites and tables: lower-case letters, digits, '+' and '-'.")],
     folder: Annotated[
         Path, typer.Option(help="Where to write; methods/ of a checkout for a method of the project.")
     ] = Path(),
 ) -> None:
-    """Write a small method that works and its test, to be changed into your own."""
+    """Write a small working method and its test, as a start for your own."""
     _check_name(name)
     _make(folder)
     new = NewMethod(name, folder)
@@ -114,15 +113,14 @@ def method(
 def _check_name(name: str) -> None:
     if not NAME_PATTERN.fullmatch(name) or len(name) > LONGEST_NAME:
         raise UserError(
-            f"{name!r} is no name for a method: use lower-case letters, digits, '+' and '-', a letter or digit first, "
-            f"at most {LONGEST_NAME} of them, as in `augbench new method my-method`."
+            f"{name!r} is no name for a method: use at most {LONGEST_NAME} lower-case letters, digits, '+' and '-', "
+            "starting with a letter or digit, as in `augbench new method my-method`."
         )
-    with ended_by_ctrl_c():
-        entries = methods().entries
+    entries = methods().entries
     if name in entries:
         raise UserError(
             f"There is a method {name!r} already: {entries[name].origin}. Choose another name; "
-            "`augbench list methods` shows those that are taken."
+            "`augbench list methods` shows the names in use."
         )
 
 
@@ -140,7 +138,7 @@ def _write(path: Path, text: str) -> None:
         write_text(path, text)
     except RetryableError as error:
         reason = error.__context__.strerror if isinstance(error.__context__, OSError) else None
-        raise _not_writable(path.parent, reason or "no file can be made there") from None
+        raise _not_writable(path.parent, reason or "no file can be created there") from None
 
 
 def _not_writable(folder: Path, reason: str) -> UserError:

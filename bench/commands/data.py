@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import DEFAULT_DATA, Data
 
 app = typer.Typer(help="Prepare data sets once, which may download them, and verify them.", no_args_is_help=True)
@@ -22,8 +21,7 @@ def prepare(
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
 ) -> None:
     """Turn published files into arrays below --data, and download missing files; prepared data sets are kept."""
-    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.bench.commands.preparing import prepare_datasets
+    from augbench.bench.commands.preparing import prepare_datasets
 
     prepare_datasets(names or [], suite, data, given, offline=offline)
 
@@ -37,7 +35,6 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare every byte of prepared data sets with their manifests; exit status 2 if one is damaged."""
-    with ended_by_ctrl_c():
-        from augbench.bench.commands.preparing import verify_datasets
+    from augbench.bench.commands.preparing import verify_datasets
 
     verify_datasets(names or [], data, as_json=as_json)

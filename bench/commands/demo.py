@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
-from augbench.bench.commands.options import LaunchDevice, RetryFailed, Workers, make_request
+from augbench.bench.commands.options import LaunchDevice, LaunchOptions, RetryFailed, Workers
 from augbench.bench.commands.showing import show_tables
 from augbench.bench.experiment.suite import load_suite
 
@@ -19,10 +18,9 @@ def demo(
     retry_failed: RetryFailed = False,
 ) -> None:
     """Compare five learners on upright and rotated digits: a table, what each one found, figures and a report."""
-    with ended_by_ctrl_c():
-        from augbench.bench.commands.placing import execute, raise_unfinished
+    from augbench.bench.commands.placing import execute, raise_unfinished
 
-    request = make_request(out, launcher="local", workers=workers, device=device or "cpu")
+    request = LaunchOptions(launcher="local", workers=workers, device=device or "cpu").request(out)
     ended = execute(load_suite("demo"), request, retry_failed=retry_failed)
     if len(ended.unfinished()) < len(ended.runs):
         show(out)
@@ -46,4 +44,4 @@ def show(out: Path) -> None:
     written = [*write_tables(runs, out / "tables"), *write_figures(runs, out / "figures")]
     report = write_report(runs, out / "report.html", TITLE)
     typer.echo(f"\n{len(written)} files with tables and figures are in {out / 'tables'} and {out / 'figures'}.")
-    typer.echo(f"All of it on one page, to be opened in a browser: {report}")
+    typer.echo(f"Everything on one page, for a browser: {report}")

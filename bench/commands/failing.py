@@ -1,6 +1,5 @@
-"""`augbench failures` and `augbench retry`: which runs have no result, why, and how they get one."""
+"""`augbench failures` and `augbench retry`: which runs have no result, why, and how to get one."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -8,25 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from augbench.bench.commands.interrupts import INTERRUPTED, ended_by_ctrl_c
-from augbench.bench.commands.logs import RUN_HELP
-from augbench.bench.commands.options import (
-    DEFAULT_DATA,
-    DEFAULT_OUT,
-    AllowChangedCode,
-    Data,
-    DryRun,
-    FailFast,
-    LaunchDevice,
-    LauncherName,
-    Out,
-    ProfileName,
-    Workers,
-    Yes,
-    make_request,
-    where,
-)
-from augbench.bench.commands.plain import in_one_line
+from augbench.bench.commands.interrupts import INTERRUPTED
+from augbench.bench.commands.options import DEFAULT_OUT, RUN_HELP, LaunchOptions, Out, where
+from augbench.bench.commands.plain import in_one_line, print_json, tell_left_out
 from augbench.bench.common.errors import UserError, one_of, to_paste
 from augbench.bench.common.plain_text import safe
 from augbench.bench.launchers.launcher import LaunchRequest
@@ -54,13 +37,13 @@ MISSING = state_in_words(RunState.PLANNED)
 
 def failures(
     out: Out = DEFAULT_OUT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every run and its traceback.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every run and its traceback.")] = False,
 ) -> None:
-    """Show runs that have ended without a result, grouped by cause: why, what helps, and the command for it."""
+    """Show runs that ended without a result, grouped by cause: why, what helps, and the command to retry them."""
     overview = RunMonitor(out).snapshot()
-    groups = group_failures(_failures(overview))
+    groups = group_failures([failure_of(run.folder, run.observed) for run in overview.without_result()])
     if as_json:
-        typer.echo(json.dumps(_as_json(overview, groups), indent=1))
+        print_json(_as_json(overview, groups))
         return
     without = sum(len(group.failures) for group in groups)
     typer.echo(f"In {safe(str(overview.out))}: {counts_in_words(overview.counts())}")
@@ -71,16 +54,7 @@ def failures(
             typer.echo(line)
     for reason, count in overview.reasons(RunState.UNKNOWN):
         typer.echo(f"\n{count} unknown: {in_one_line(reason)}")
-    _tell_of_damaged(overview)
-
-
-def _failures(overview: Overview) -> list[Failure]:
-    return [failure_of(run.folder, run.observed) for run in overview.without_result()]
-
-
-def _tell_of_damaged(overview: Overview) -> None:
-    for problem in overview.damaged:
-        typer.echo(f"Left out: {safe(problem)}", err=True)
+    tell_left_out(overview.damaged)
 
 
 def _lines(number: int, group: FailureGroup, groups: Sequence[FailureGroup], out: Path) -> Iterator[str]:
@@ -114,18 +88,18 @@ def _circumstances(failure: Failure) -> str:
 
 
 def _local_time(text: str) -> str:
-    """Write a recorded time by the clock of this machine, as `2026-03-01 14:05`; empty if it is none."""
+    """Write a recorded time in this machine's time zone, as `2026-03-01 14:05`; empty if it is none."""
     read = moment(text)
     return f"{read.astimezone():%Y-%m-%d %H:%M}" if read is not None else ""
 
 
 def _choice(group: FailureGroup) -> str:
-    """What --cause is given to retry a group."""
+    """Return what --cause takes to retry a group."""
     return group.exception if group.cause is Cause.EXCEPTION and group.exception else str(group.cause)
 
 
 def retry_command(group: FailureGroup, out: Path) -> str:
-    """Write the command that places the runs of a group again, in the way in which they were placed."""
+    """Write the command that places the runs of a group again, with the options that placed them first."""
     options = ["--cause", _choice(group), *placing_options(group.failures[0].command)]
     return safe(to_paste("retry", *where(out), *options))
 
@@ -150,74 +124,56 @@ def _as_json(overview: Overview, groups: Sequence[FailureGroup]) -> dict[str, An
 
 
 def retry(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=f"{RUN_HELP} * stands for any.")] = None,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=f"{RUN_HELP} * matches any text.")] = None,
     out: Out = DEFAULT_OUT,
     causes: Annotated[
         list[str] | None,
         typer.Option(
             "--cause",
-            help="All with this cause or exception, as `augbench failures` has it; `missing`: all that never began.",
+            help="Runs with this cause or exception (see `augbench failures`), or `missing`: never started.",
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that have ended without a result.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All runs that ended without a result.")] = False,
     from_scratch: Annotated[
-        bool, typer.Option("--from-scratch", help="Forget what is saved of them; failed runs start anew anyhow.")
+        bool, typer.Option("--from-scratch", help="Discard saved progress; failed runs start over anyway.")
     ] = False,
-    profile: ProfileName = None,
-    launcher: LauncherName = None,
-    workers: Workers = None,
-    device: LaunchDevice = None,
-    data: Data = DEFAULT_DATA,
-    fail_fast: FailFast = False,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-    allow_changed_code: AllowChangedCode = False,
+    *,
+    launch: LaunchOptions,
 ) -> None:
-    """Place runs again that have ended without a result: failed ones anew, others from where they were."""
-    with ended_by_ctrl_c():
-        from augbench.bench.commands.placing import place, say_what_would_be_placed
+    """Place runs again that ended without a result: failed ones start over, others resume."""
+    from augbench.bench.commands.placing import place, say_what_would_be_placed
 
-    request = make_request(
-        out,
-        profile,
-        launcher=launcher,
-        workers=workers,
-        device=device,
-        data=data,
-        fail_fast=fail_fast,
-        allow_changed_code=allow_changed_code,
-        from_scratch=from_scratch,
-    )
+    request = launch.request(out, from_scratch=from_scratch)
     overview = RunMonitor(out).snapshot()
-    _tell_of_damaged(overview)
+    tell_left_out(overview.damaged)
     to_do = list(_planned(_chosen(overview, runs or [], causes or [], everything=everything)))
     if not to_do:
         raise UserError(f"None of the runs can be placed again. {_what_there_is(overview)}")
-    if dry_run:
+    if launch.dry_run:
         say_what_would_be_placed(to_do, request)
         return
     try:
-        place(to_do, request, title="Again", of=len(overview.runs), yes=yes)
+        place(to_do, request, title="Again", of=len(overview.runs), yes=launch.yes)
     except typer.Exit as ended:
         if ended.exit_code == INTERRUPTED:
             command = to_paste("retry", *where(out), "--cause", Cause.CANCELLED, "--cause", MISSING)
-            typer.echo(f"Where they were chosen by their cause, that is another one now: `{command}`.")
+            typer.echo(f"The causes of these runs have changed: `{command}` resumes them.")
         raise
     _say_how_it_went(to_do, request)
 
 
 def _chosen(overview: Overview, names: Sequence[str], causes: Sequence[str], *, everything: bool) -> list[SeenRun]:
-    """Find the runs that are to be placed again.
+    """Find the chosen runs.
 
     Raises:
-        UserError: If nothing was chosen, or what was chosen is not there.
+        UserError: If nothing was chosen, or the choice matches no run.
     """
     without = overview.without_result()
     missing = overview.in_state(RunState.PLANNED)
     if everything:
         return [run for run in without if run.observed.cause is not Cause.STOPPED_EARLY]  # for good, unless asked for
     if not names and not causes:
-        raise UserError(f"Say which runs: their names, --cause or --all. {_what_there_is(overview)}")
+        raise UserError(f"Name the runs, or give --cause or --all. {_what_there_is(overview)}")
     by_name = {run.name: run for run in overview.runs}
     chosen = {name: by_name[name] for name in runs_named(names, list(by_name))}
     failed = {run.name: failure_of(run.folder, run.observed) for run in without} if causes else {}
@@ -225,7 +181,8 @@ def _chosen(overview: Overview, names: Sequence[str], causes: Sequence[str], *, 
         found = [name for name, failure in failed.items() if cause in (failure.cause, failure.exception)]
         found += [run.name for run in missing if cause == MISSING]
         if not found and cause not in (*Cause, MISSING):
-            raise UserError(_no_such_cause(cause, failed.values()))
+            there = {str(word) for one in failed.values() for word in (one.cause, one.exception) if word}
+            raise UserError(one_of("cause", cause, there or set(map(str, Cause))))
         chosen |= {name: by_name[name] for name in found}
     if not chosen:
         raise UserError(f"No run ended with the cause {' or '.join(map(repr, causes))}. {_what_there_is(overview)}")
@@ -238,18 +195,13 @@ def _chosen(overview: Overview, names: Sequence[str], causes: Sequence[str], *, 
 def _why_left_alone(state: RunState) -> str:
     return {
         RunState.DONE: "is done",
-        RunState.RUNNING: "is being executed",
+        RunState.RUNNING: "is running",
         RunState.SUBMITTED: "waits in the queue",
-    }.get(state, "may be executed somewhere: how it stands is not known")
-
-
-def _no_such_cause(cause: str, failed: Iterable[Failure]) -> str:
-    there = {str(failure.cause) for failure in failed} | {f.exception for f in failed if f.exception}
-    return one_of("cause", cause, there or set(map(str, Cause)))
+    }.get(state, "has an unknown state and may be running")
 
 
 def _what_there_is(overview: Overview) -> str:
-    """Count by cause what can be placed again."""
+    """Count the runs that can be placed again, by cause."""
     counts = Counter(str(run.observed.cause or Cause.KILLED) for run in overview.without_result())
     if not counts:
         return f"In {overview.out}, no run has ended without a result: {counts_in_words(overview.counts())}"
@@ -258,16 +210,16 @@ def _what_there_is(overview: Overview) -> str:
 
 
 def _planned(runs: Iterable[SeenRun]) -> Iterator[PlannedRun]:
-    """Read what the runs are; a folder that is damaged is said and left out."""
+    """Read what the runs are; damaged folders are reported and left out."""
     for run in runs:
         try:
             yield PlannedRun(run.folder.read_spec(), run.folder, run.state)
         except DamagedError as error:
-            typer.echo(f"Left out: {safe(str(error))}", err=True)
+            tell_left_out([error])
 
 
 def _say_how_it_went(placed: Sequence[PlannedRun], request: LaunchRequest) -> None:
-    """Say in what states the runs are now.
+    """Count the runs by their present state.
 
     Raises:
         UserError: If some have no result again.
@@ -284,4 +236,4 @@ def _say_how_it_went(placed: Sequence[PlannedRun], request: LaunchRequest) -> No
             f"{in_one_line(first.observed.reason)} `{to_paste('failures', *where(request.out))}` groups them by cause."
         )
     if any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in now):
-        typer.echo(f"`{to_paste('watch', *where(request.out))}` follows them.")
+        typer.echo(f"`{to_paste('watch', *where(request.out))}` follows the runs.")

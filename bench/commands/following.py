@@ -1,6 +1,5 @@
-"""`augbench status` and `augbench watch`: the runs of an output folder, and how far they are."""
+"""`augbench status` and `augbench watch`: the runs of an output folder and their progress."""
 
-import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -9,15 +8,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
-from augbench.bench.commands.plain import duration, in_one_line
-from augbench.bench.commands.screen import is_screen
+from augbench.bench.commands.plain import duration, in_one_line, print_json, tell_left_out
+from augbench.bench.commands.screen import fits, is_screen
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.plain_text import safe
 from augbench.bench.planning.plan import counts_in_words, runs_in_words, state_in_words
@@ -28,7 +26,6 @@ from augbench.bench.runs.run_folder import RunState
 COLUMNS = (RunState.DONE, RunState.RUNNING, RunState.SUBMITTED, RunState.PLANNED, *WITHOUT_RESULT, RunState.UNKNOWN)
 MOST_ROWS = 40
 MOST_RUNNING = 20
-MOST_WIDTH = 10_000
 LONGEST_PAUSE = 86_400  # seconds
 Columns = list[tuple[str, tuple[RunState, ...]]]
 FEWER_COLUMNS = (
@@ -42,25 +39,24 @@ FEWER_COLUMNS = (
 
 def status(
     out: Out = DEFAULT_OUT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every run.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every run.")] = False,
 ) -> None:
-    """Show the states of all runs in a folder, and how far those are that are being executed."""
+    """Show the state of every run in a folder, and the progress of running ones."""
     overview, now = RunMonitor(out).snapshot(), datetime.now(UTC)
     if as_json:
-        typer.echo(json.dumps(_as_json(overview, now), indent=1))
+        print_json(_as_json(overview, now))
         return
     console = Console()
     for part in _parts(overview, now, console, MOST_ROWS, MOST_RUNNING):
         console.print(part, soft_wrap=isinstance(part, Text))
-    for problem in overview.damaged:
-        typer.echo(f"Left out: {safe(problem)}", err=True)
+    tell_left_out(overview.damaged)
 
 
 def watch(
     out: Out = DEFAULT_OUT,
-    every: Annotated[float, typer.Option(help="Seconds between two looks; Slurm is asked every 10 s at most.")] = 2.0,
+    every: Annotated[float, typer.Option(help="Seconds between updates; Slurm is asked at most every 10 s.")] = 2.0,
 ) -> None:
-    """Show the same as `augbench status` until nothing runs or waits any more; without a terminal, each change."""
+    """Keep showing what `augbench status` shows until no run is left to wait for; without a terminal, each change."""
     if not 0.1 <= every <= LONGEST_PAUSE:
         raise UserError(f"--every must be from 0.1 to {LONGEST_PAUSE:,} seconds, not {every:g}.")
     console = Console()
@@ -68,7 +64,7 @@ def watch(
     try:
         overview = _watch_screen(monitor, every, console) if is_screen(console) else _watch_lines(monitor, every)
     except KeyboardInterrupt:
-        typer.echo(f"Stopped watching; the runs go on. `{to_paste('cancel', '--all', *where(out))}` stops them.")
+        typer.echo(f"Stopped watching; the runs continue. `{to_paste('cancel', '--all', *where(out))}` stops them.")
         raise typer.Exit(INTERRUPTED) from None
     _say_how_it_ended(overview)
 
@@ -84,7 +80,7 @@ def _watch_screen(monitor: RunMonitor, every: float, console: Console) -> Overvi
 
 
 def _fitting(overview: Overview, console: Console) -> Group:
-    """Show as many of the runs that are executed as there is room for on the screen."""
+    """Show as many running runs as fit on the screen."""
     now = datetime.now(UTC)
     for most_running in (MOST_RUNNING, 10, 5, 3, 1):
         parts = list(_parts(overview, now, console, console.height // 3, most_running))
@@ -113,7 +109,7 @@ def _change(run: SeenRun) -> str:
 
 
 def _say_how_it_ended(overview: Overview) -> None:
-    """Say so if all runs are done.
+    """Say that all runs are done.
 
     Raises:
         UserError: If some are not.
@@ -122,13 +118,13 @@ def _say_how_it_ended(overview: Overview) -> None:
     if not without and not never and not overview.damaged:
         typer.echo(f"All done: {runs_in_words(len(overview.runs))}.")
         return
-    sentences = ["Nothing runs or waits any more."]
+    sentences = ["No run is executed or waits any more."]
     if without:
         command = f"`{to_paste('failures', *where(overview.out))}`"
         sentences.append(f"{runs_in_words(len(without))} ended without a result: {command} groups them by cause.")
     if never:
         sentences.append(
-            f"{runs_in_words(len(never))} never began, since no launcher is there to place them: give the same "
+            f"{runs_in_words(len(never))} never started, and no launcher is left to place them. Give the same "
             "`augbench run` command again."
         )
     raise UserError(" ".join([*sentences, *map(safe, overview.damaged)]))
@@ -141,24 +137,20 @@ def _counts(overview: Overview) -> str:
 def _parts(
     overview: Overview, now: datetime, console: Console, most_rows: int, most_running: int
 ) -> Iterator[RenderableType]:
-    """Make what is shown: counts, table, what is executed now, what waits, how many have no result."""
+    """Make what is shown: counts, table, running runs, reasons for waiting, and how many runs have no result."""
     yield Text(_counts(overview))
     wide = _table(overview, most_rows, _every_state(overview))
-    unlimited = console.options.update_width(MOST_WIDTH)
-    fits = Measurement.get(console, unlimited, wide).maximum <= console.width
-    yield wide if fits else _table(overview, most_rows, _fewer_columns(overview))
+    yield wide if fits(console, wide) else _table(overview, most_rows, _fewer_columns(overview))
     running = overview.in_state(RunState.RUNNING)
     if running:
-        yield Text("Executed now:")
+        yield Text("Running:")
     for run in running[:most_running]:
         yield Text(f"  {safe(run.name)}")
         yield Padding(Text(_progress_in_words(progress_of(run, now))), (0, 0, 0, 4), expand=False)
     if len(running) > most_running:
         yield Text(f"  … and {len(running) - most_running} more")
-    for reason, count in overview.reasons(RunState.SUBMITTED):
-        yield Text(f"{count} submitted. {in_one_line(reason)}")
-    for reason, count in overview.reasons(RunState.UNKNOWN):
-        yield Text(f"{count} unknown. {in_one_line(reason)}")
+    for state in (RunState.SUBMITTED, RunState.UNKNOWN):
+        yield from (Text(f"{count} {state}. {in_one_line(reason)}") for reason, count in overview.reasons(state))
     if without := overview.without_result():
         command = to_paste("failures", *where(overview.out))
         yield Text(f"{runs_in_words(len(without))} ended without a result: {command}")
@@ -188,7 +180,7 @@ def _table(overview: Overview, most_rows: int, columns: Columns) -> Table:
 
 
 def _progress_in_words(progress: Progress) -> str:
-    """Say where a run is executed and how far it is, such as `node7, process 812: step 50 of 200 (25 %) 2 s ago`."""
+    """Say where a run is and how far, such as `node7, process 812: step 50 of 200 (25 %) 2 s ago`."""
     numbers = {"job": progress.job, "process": progress.pid}
     known = [progress.host, *(f"{name} {value}" for name, value in numbers.items() if value)]
     place = ", ".join(part for part in known if part)

@@ -1,31 +1,34 @@
-"""Ctrl-C: how a process that was told to stop ends, also before its command has begun."""
+"""Ctrl-C: how a process that is told to stop ends, also while it still imports libraries."""
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPTED = 130  # what a shell expects of a program that Ctrl-C has ended
+IMPORTING = "<frozen importlib._bootstrap>"  # the file of Python's import system, as frames name it
 
 
-@contextmanager
-def ended_by_ctrl_c() -> Iterator[None]:
-    """End the process at once if Ctrl-C is typed in the block: for importing libraries before anything else is done.
+def heed_ctrl_c() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt from now on; while a module is being imported, it ends the process at once.
 
-    A KeyboardInterrupt in the middle of importing torch would come out of strangers' code in any shape. Nothing has
-    been opened or written by then, so that the process can simply end.
+    An import takes seconds, and third-party code in it could turn a KeyboardInterrupt into any other error. Commands
+    import what they need before they open or write anything, so the process can simply end.
     """
-    before = signal.signal(signal.SIGINT, _end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, _interrupt)
 
 
 def end_at_ctrl_c() -> None:
-    """End the process at once if Ctrl-C is typed from now on: for when everything was written."""
+    """Let Ctrl-C end the process at once from now on: for when everything is written."""
     signal.signal(signal.SIGINT, _end)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    running = frame
+    while running is not None:
+        if running.f_code.co_filename == IMPORTING:
+            _end(number, frame)
+        running = running.f_back
+    raise KeyboardInterrupt
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""`augbench list`: what is registered, and the card of one entry."""
+"""`augbench list`: what is registered, and the details of one entry."""
 
 import json
 import textwrap
@@ -7,18 +7,17 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
+from augbench.bench.commands.options import AsJson
+from augbench.bench.commands.plain import print_json
 from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.contract.search_space import KEY as TUNED
 from augbench.bench.contract.search_space import Range
-from augbench.bench.experiment.budgets import Level, PaperBudget, budgets
+from augbench.bench.experiment.budgets import PaperBudget, budgets
 from augbench.bench.experiment.catalogues import datasets, methods, networks
-from augbench.bench.experiment.protocol import Budget
 from augbench.bench.experiment.suite import built_in_suites, parse_suite
 from augbench.bench.launchers.launcher import launchers
 from augbench.bench.planning.profile import built_in_profiles, parse_profile
@@ -39,34 +38,28 @@ class Kind(StrEnum):
 
 def list_registered(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    name: Annotated[str | None, typer.Argument(help="One entry, to see its card.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Name of one entry: shows its details.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """List what is registered, or show the card of one entry."""
-    with ended_by_ctrl_c():  # catalogues and suites in full need torch, which takes seconds to import
-        cards, broken = _cards(kind, in_full=as_json)
+    """List what is registered, or show the details of one entry."""
+    cards, broken = _cards(kind, in_full=as_json)
     if name is not None and name not in cards:
         hint = [] if kind in (Kind.SUITES, Kind.BUDGETS, Kind.PROFILES) else [IN_A_FILE_OF_YOUR_OWN]
         raise UserError(" ".join([one_of(kind.removesuffix("s"), name, cards), *broken, *hint]))
     if as_json:
         for reason in broken:
             typer.echo(reason, err=True)
-        typer.echo(json.dumps(list(cards.values()) if name is None else cards[name], indent=1))
+        print_json(list(cards.values()) if name is None else cards[name])
     elif name is None:
         _print_overview(cards, broken)
     elif "toml" in cards[name]:
-        typer.echo(cards[name]["toml"], nl=False)  # the text alone, to be copied into a file
+        typer.echo(cards[name]["toml"], nl=False)  # the text alone, to copy into a file
     else:
         _print_card(cards[name])
 
 
 def _cards(kind: Kind, *, in_full: bool) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Cards by name, and what could not be imported.
-
-    Args:
-        kind: What is listed.
-        in_full: Whether also what no table shows and takes long to find out.
-    """
+    """Return cards by name, and what could not be imported; `in_full` adds facts that take long to find out."""
     if kind is Kind.SUITES:
         return {name: _suite_card(name, text, in_full) for name, text in built_in_suites().items()}, []
     if kind is Kind.BUDGETS:
@@ -91,15 +84,11 @@ def _card(target: type[Any]) -> dict[str, Any]:
             card[attribute] = getattr(target, attribute)
     for attribute, heading in (("hyperparameters_type", "hyperparameters"), ("options_type", "options")):
         if hasattr(target, attribute):
-            card[heading] = _settings(getattr(target, attribute))
+            properties = getattr(target, attribute).model_json_schema().get("properties", {})
+            card[heading] = {
+                name: {k: v for k, v in facts.items() if k != "title"} for name, facts in properties.items()
+            }
     return card
-
-
-def _settings(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
-    properties = model.model_json_schema().get("properties", {})
-    return {
-        name: {key: value for key, value in values.items() if key != "title"} for name, values in properties.items()
-    }
 
 
 def _suite_card(name: str, text: str, in_full: bool) -> dict[str, Any]:
@@ -115,31 +104,29 @@ def _profile_card(name: str, text: str, in_full: bool) -> dict[str, Any]:
 
 
 def _budget_cards() -> dict[str, dict[str, Any]]:
-    """Cards of the levels, then of the paper's budget for each data set and network."""
+    """Return cards of the levels, then of the paper's budget for each data set and network."""
     known = budgets()
-    cards = [_level_card(name, level) for name, level in known.levels.items()]
-    cards += [_paper_card(dataset, entry) for entry in known.papers for dataset in entry.datasets]
-    return {card["name"]: card for card in cards}
+    cards = {}
+    for name, level in known.levels.items():
+        changes = level.model_dump(mode="json", exclude_defaults=True, exclude={"title"})
+        cards[str(name)] = {"name": name, "title": level.title, "changes": _toml_lines(changes)}
+    for entry in known.papers:
+        cards |= {card["name"]: card for card in (_paper_card(dataset, entry) for dataset in entry.datasets)}
+    return cards
 
 
-def _level_card(name: str, level: Level) -> dict[str, Any]:
-    changes = level.model_dump(mode="json", exclude_defaults=True, exclude={"title"})
-    lines = tuple(f"{key} = {json.dumps(value)}" for key, value in changes.items())
-    return {"name": name, "title": level.title, "changes": lines}
+def _toml_lines(table: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{key} = {json.dumps(value)}" for key, value in table.items())
 
 
 def _paper_card(dataset: str, entry: PaperBudget) -> dict[str, Any]:
     left_out = {"acceleration", *(["momentum"] if entry.paper.optimizer == "adam" else [])}
-    table = entry.paper.model_dump(exclude=left_out)
+    budget = entry.paper
     lines = [f"# stated by the paper: {entry.stated}", f"# decided: {entry.decided}", "[comparisons.budget]"]
-    lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
-    text = "\n".join(lines) + "\n"
-    return {"name": f"{dataset}/{entry.network}", "title": _in_brief(entry.paper), "toml": text}
-
-
-def _in_brief(budget: Budget) -> str:
+    text = "\n".join([*lines, *_toml_lines(budget.model_dump(exclude=left_out)), ""])
     optimizer = f"{budget.optimizer}, rate {budget.learning_rate:g}, {budget.schedule}"
-    return f"{optimizer}; {budget.epochs} epochs, batches of {budget.batch_size}"
+    title = f"{optimizer}; {budget.epochs} epochs, batches of {budget.batch_size}"
+    return {"name": f"{dataset}/{entry.network}", "title": title, "toml": text}
 
 
 def _print_overview(cards: dict[str, dict[str, Any]], broken: list[str]) -> None:
@@ -168,7 +155,7 @@ def _print_card(card: dict[str, Any]) -> None:
 
 
 def _wrapped(line: str, console: Console) -> str:
-    """Break a line between words where a terminal would break it inside them; what is no terminal gets it whole."""
+    """Break a line between words for a terminal; a file or pipe gets it whole."""
     if not console.file.isatty():
         return line
     hanging = " " * (len(line) - len(line.lstrip()) + 4)
@@ -186,7 +173,7 @@ LIMITS = {"minimum": "≥ ", "exclusiveMinimum": "> ", "maximum": "≤ ", "exclu
 
 
 def _setting_line(details: dict[str, Any]) -> str:
-    details = {**details, **next(iter(details.get("anyOf", [])), {})}  # of a number or nothing, what the number may be
+    details = {**details, **next(iter(details.get("anyOf", [])), {})}  # limits of an optional number
     limits = [f"{sign}{details[key]}" for key, sign in LIMITS.items() if key in details]
     choices = ["one of " + ", ".join(map(str, details["enum"]))] if "enum" in details else []
     default = "left out by default" if details.get("default") is None else f"default {details['default']}"

@@ -1,4 +1,4 @@
-"""`augbench logs`: what one run, and its job, have printed, and why it has no result."""
+"""`augbench logs`: what a run and its job have printed, and why the run has no result."""
 
 import time
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from augbench.bench.commands.interrupts import INTERRUPTED
-from augbench.bench.commands.options import DEFAULT_OUT, Out
+from augbench.bench.commands.options import DEFAULT_OUT, RUN_HELP, Out
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.plain_text import safe
 from augbench.bench.runs.failures import WITHOUT_RESULT, job_log
@@ -20,7 +20,6 @@ from augbench.bench.runs.run_states import RunStatus
 
 SECONDS_BETWEEN_LOOKS = 1.0
 ENDED = (RunState.DONE, *WITHOUT_RESULT)
-RUN_HELP = "Name of a run's folder, or the beginning of it, or of the digits at its end."
 
 
 @dataclass
@@ -29,17 +28,17 @@ class Tail:
 
     Attributes:
         path: The file.
-        read: Bytes of it that were read.
+        read: Bytes read so far.
     """
 
     path: Path
     read: int = 0
 
     def more(self) -> str:
-        """Read whole lines that were written since the last time; empty if there are none."""
+        """Read the whole lines written since the last call."""
         try:
             with self.path.open("rb") as file:
-                if file.seek(0, 2) < self.read:  # the run has started again from the beginning
+                if file.seek(0, 2) < self.read:  # the run has started over
                     self.read = 0
                 file.seek(self.read)
                 content = file.read()
@@ -53,12 +52,12 @@ class Tail:
 def logs(
     run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
     out: Out = DEFAULT_OUT,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
-    lines: Annotated[int | None, typer.Option("--lines", "-n", help="Only the last so many of each log.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show new lines until the run has ended.")] = False,
+    lines: Annotated[int | None, typer.Option("--lines", "-n", help="Only the last lines of each log.")] = None,
 ) -> None:
-    """Show what a run, and its job, have printed, and why it has no result."""
+    """Show what a run and its job have printed, and why the run has no result."""
     if lines is not None and lines < 0:
-        raise UserError(f"--lines must not be negative, as {lines} is.")
+        raise UserError(f"--lines must be at least 0, not {lines}.")
     paths = {folder.path.name: folder.path for folder in run_folders(out)}
     folder = RunFolder(paths[run_named(run, list(paths))])
     root = folder.path.parent.parent
@@ -77,16 +76,12 @@ def logs(
         while follow and known.state not in ENDED:
             time.sleep(SECONDS_BETWEEN_LOOKS)
             known = states.now(root).of(folder)
-            shown += _show_more(tails)
+            text = "".join(tail.more() for tail in tails)
+            typer.echo(text, nl=False)
+            shown += text
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     _say_state(folder, known, shown)
-
-
-def _show_more(tails: list[Tail]) -> str:
-    text = "".join(tail.more() for tail in tails)
-    typer.echo(text, nl=False)
-    return text
 
 
 def _last(text: str, lines: int | None) -> str:
@@ -102,7 +97,7 @@ def _say(heading: str, text: str) -> None:
 
 
 def _say_state(folder: RunFolder, known: RunStatus, shown: str) -> None:
-    """Say how the run stands, and its traceback, unless that stands in the log already."""
+    """Print the run's state, and its traceback unless the log has it already."""
     trace = safe(str(folder.read_status().get("traceback", ""))).strip() if known.state is RunState.FAILED else ""
     if trace and trace not in shown:
         _say("── traceback", trace)

@@ -1,16 +1,15 @@
-"""Timing training steps of whatever nothing is known about, for `augbench plan --calibrate`."""
+"""Timing training steps of runs of unknown cost, for `augbench plan --calibrate`."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
-import typer
 from rich.console import Console
 
+from augbench.bench.commands.plain import tell_notes
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError
-from augbench.bench.common.plain_text import safe
 from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
 from augbench.bench.launching.launch import check_data_and_networks
 from augbench.bench.planning.calibration import add_measurement, measure
@@ -22,7 +21,7 @@ from augbench.bench.training.worker import load_dataset
 
 
 def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.device, data: Path, out: Path) -> None:
-    """Measure what a run of each group costs about which nothing is known; a bar shows how many there are left."""
+    """Measure the cost of a run of each group whose cost is unknown; a bar shows how many groups are left."""
     unknown = [group for group in groups if group.estimate is None]
     check_data_and_networks([group.spec for group in unknown], data)
     threads = torch.get_num_threads()
@@ -40,9 +39,8 @@ def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.dev
                 add_measurement(out, measure(spec, loaded[1], device))
             except UserError:
                 raise
-            except USER_CODE_ERRORS as error:  # of a method that is perhaps the user's own: what it costs stays unknown
-                label = f"{spec.method.label} on {spec.dataset.label}"
+            except USER_CODE_ERRORS as error:  # of a method that is perhaps the user's own: its cost stays unknown
                 reason = format_exception(error, *plugin_files())
-                typer.echo(safe(f"Note: {label} could not be measured: {reason}."), err=True)
+                tell_notes([f"{spec.method.label} on {spec.dataset.label} could not be measured: {reason}."])
             progress.advance(task)
     torch.set_num_threads(threads)

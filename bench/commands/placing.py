@@ -1,8 +1,7 @@
-"""Having runs placed, with a question before and progress bars: what several commands share."""
+"""Placing runs, with a question before and progress bars: what several commands share."""
 
 import os
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,10 +14,10 @@ from rich.console import Console
 
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import where
+from augbench.bench.commands.plain import ask, tell_left_out, tell_notes
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.commands.streams import kept_going
 from augbench.bench.common.errors import UserError, to_paste
-from augbench.bench.common.plain_text import safe
 from augbench.bench.experiment.suite import Suite
 from augbench.bench.launchers.launcher import EndedAtOnce, Launcher, LaunchRequest, launchers
 from augbench.bench.launchers.local import Local
@@ -33,28 +32,28 @@ from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.training.provenance import choose_device, describe_device
 
 MOST_REASONS = 3
-ESTIMATES = "`augbench plan` shows the estimates, --dry-run what would be placed where."
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ESTIMATES = "`augbench plan` shows the estimates; --dry-run shows what would be placed where."
 PLACED = (RunState.DONE, RunState.SUBMITTED, RunState.RUNNING)
 
 
 def execute(suite: Suite, request: LaunchRequest, *, retry_failed: bool, yes: bool = True) -> Plan:
-    """Launch what is left of a suite with progress bars and say what happened.
+    """Launch the unfinished runs of a suite with progress bars, and say what happened.
 
     Raises:
         UserError: If something is wrong before the start.
-        typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
+        typer.Exit: With status 130 after Ctrl-C, and with 1 if the user answers that it shall not start.
     """
     before = _settled_plan(suite, request)
     record_tuning(suite, before)
-    tell_of_damage(before)
-    tell_of_changed_plugins(before)
+    tell_about(before)
     to_do = _to_do(before, request, retry_failed=retry_failed)
     if not to_do:
         typer.echo(f"Nothing to compute in {request.out}: {before.summary()}")
         return before
     try:
         place(to_do, request, title=suite.title, of=len(before.runs), yes=yes)
-    finally:  # also after Ctrl-C, since other commands may go on with the runs
+    finally:  # also after Ctrl-C, since other commands may resume the runs
         record_tuning(suite, before)
     after = make_plan(suite, request.out)
     typer.echo(after.summary())
@@ -62,24 +61,24 @@ def execute(suite: Suite, request: LaunchRequest, *, retry_failed: bool, yes: bo
 
 
 def _settled_plan(suite: Suite, request: LaunchRequest) -> Plan:
-    """Plan what is left; where the launcher takes no turns with others, wait for runs that are being cancelled."""
+    """Make a plan; unless the launcher waits for other owners itself, wait for runs that are being cancelled."""
     planned = make_plan(suite, request.out)
     running = [run.folder for run in planned.runs if run.state is RunState.RUNNING]
-    if launchers().get(request.profile.launcher).waits or not wait_until_stopped(running, _say_that_runs_stop):
+
+    def say(count: int) -> None:
+        typer.echo(f"{runs_in_words(count)} still stopping after `cancel`: waiting up to {SECONDS_TO_STOP:g} s.")
+
+    if launchers().get(request.profile.launcher).waits or not wait_until_stopped(running, say):
         return planned
     return make_plan(suite, request.out)
 
 
-def _say_that_runs_stop(count: int) -> None:
-    typer.echo(f"{runs_in_words(count)} that were cancelled have not stopped yet: waiting up to {SECONDS_TO_STOP:g} s.")
-
-
 def place(runs: Sequence[PlannedRun], request: LaunchRequest, *, title: str, of: int, yes: bool) -> None:
-    """Check, ask if it costs much, and have runs placed, with progress bars.
+    """Check runs, ask if they cost much, and have them placed, with progress bars.
 
     Raises:
         UserError: If something is wrong before the start.
-        typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
+        typer.Exit: With status 130 after Ctrl-C, and with 1 if the user answers that it shall not start.
     """
     launcher = _prepared(runs, request)
     if not yes:
@@ -94,21 +93,16 @@ def place(runs: Sequence[PlannedRun], request: LaunchRequest, *, title: str, of:
         typer.echo(_after_end_at_once(ended.runs))
         raise typer.Exit(INTERRUPTED) from None
     except KeyboardInterrupt:
-        typer.echo(_after_interrupt(launcher))
+        submitting = "Stopped while submitting. Submitted runs continue; the same command submits the rest."
+        typer.echo("Stopped; every run is saved. The same command resumes." if launcher.waits else submitting)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _after_interrupt(launcher: Launcher) -> str:
-    if launcher.waits:
-        return "Stopped; every run is saved. The same command goes on from here."
-    return "Stopped while submitting. What was submitted goes on; the same command submits the rest."
-
-
 def _after_end_at_once(runs: Sequence[RunFolder]) -> str:
-    """Say what was saved of runs that were ended before they could save."""
+    """Say what is lost of runs that were ended before they could save."""
     lost = ", ".join(f"{run.path.name} ({_last_saved(run.checkpoint)})" for run in runs)
-    words = f"What was done since the last save is lost: {lost}. " if lost else ""
-    return f"Stopped. {words}The same command goes on from what is saved."
+    words = f"Work since the last save is lost: {lost}. " if lost else ""
+    return f"Stopped. {words}The same command resumes from what is saved."
 
 
 def _last_saved(checkpoint: Path) -> str:
@@ -119,12 +113,12 @@ def _last_saved(checkpoint: Path) -> str:
 
 
 def _to_do(planned: Plan, request: LaunchRequest, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
-    """Runs to place: not those that somebody executes already, that wait in a queue, or that perhaps do.
+    """Return the runs to place: none that run or wait in a queue already, or may do so.
 
     Raises:
-        UserError: If nothing is left but runs of which it is not known whether they wait.
+        UserError: If only runs of unknown state are left.
     """
-    # a launcher that waits takes its turn with whoever executes them now
+    # a launcher that waits takes turns with whoever executes the runs now
     waits = launchers().get(request.profile.launcher).waits
     placed = {RunState.SUBMITTED, RunState.UNKNOWN} | (set() if waits else {RunState.RUNNING})
     runs = planned.to_do(retry_failed=retry_failed)
@@ -133,12 +127,12 @@ def _to_do(planned: Plan, request: LaunchRequest, *, retry_failed: bool) -> tupl
     if unknown and not to_do:
         raise UserError(_why_unknown(unknown, request))
     if unknown:
-        typer.echo(f"Left out: {safe(_why_unknown(unknown, request))}", err=True)
+        tell_left_out([_why_unknown(unknown, request)])
     return to_do
 
 
 def _why_unknown(unknown: Sequence[PlannedRun], request: LaunchRequest) -> str:
-    """Say why runs are not placed of which it is not known whether they wait, and what helps."""
+    """Say why runs of unknown state are not placed, and what helps."""
     first = unknown[0].folder
     known = RunStates(request.out).of(first)
     submission = known.submission
@@ -146,48 +140,44 @@ def _why_unknown(unknown: Sequence[PlannedRun], request: LaunchRequest) -> str:
     if submission is not None:
         gone = f" If its job is gone for good, delete {submission.folder} and place it again."
     return (
-        f"The state of {runs_in_words(len(unknown))} in {request.out} is not known, so they might be placed twice. "
+        f"The state of {runs_in_words(len(unknown))} in {request.out} is unknown, so they might be placed twice. "
         f"{first.path.name}: {known.reason.rstrip('.')}.{gone}"
     )
 
 
 def confirm(runs: Sequence[PlannedRun], request: LaunchRequest, hint: str = ESTIMATES) -> None:
-    """Ask whether to start, if the runs cost more than the profile allows without.
+    """Ask whether to start, if the runs cost more than the profile allows without asking.
 
     Args:
-        runs: Runs that are to be placed.
+        runs: The runs to place.
         request: Where and how.
-        hint: A sentence on how to find out more or to spend less, for where nobody can be asked.
+        hint: A sentence on how to learn more or spend less, if there is no terminal to ask on.
 
     Raises:
-        UserError: If there is nobody to ask.
+        UserError: If there is no terminal to ask on.
         typer.Exit: With status 1 if the answer is no.
     """
     limits = request.profile.confirm
     cost = cost_to_confirm(runs, request.out, request.profile, describe_device(choose_device("auto")))
     if cost.known <= limits.hours and cost.unknown <= limits.runs:
         return
-    be = "is" if len(runs) == 1 else "are"
-    words = f"{runs_in_words(len(runs))} {be} to be placed: about {cost.known:.1f} device hours"
+    words = f"{runs_in_words(len(runs))} to place: about {cost.known:.1f} device hours"
     words += f", and {cost.unknown} of unknown cost" if cost.unknown else ""
-    if not sys.stdin.isatty():
-        raise UserError(
-            f"{words}, which is above the limit of {limits.hours:g} hours or {limits.runs} runs of unknown cost "
-            f"([confirm] of the profile). Give --yes to start all the same. {hint}"
-        )
-    if not typer.confirm(f"{words}. Start?"):
-        raise typer.Exit(1)
+    ask(
+        f"{words}. Start?",
+        f"{words}. This exceeds the limit of {limits.hours:g} hours or {limits.runs} runs of unknown cost ([confirm] "
+        f"of the profile). Give --yes to start anyway. {hint}",
+    )
 
 
 def say_what_would_be_done(suite: Suite, request: LaunchRequest, *, retry_failed: bool) -> None:
-    """Say how a suite stands and what a launch would do.
+    """Print the state of a suite, and what a launch would do.
 
     Raises:
-        UserError: If something is wrong that can be known before.
+        UserError: If the checks before a launch fail.
     """
     planned = make_plan(suite, request.out)
-    tell_of_damage(planned)
-    tell_of_changed_plugins(planned)
+    tell_about(planned)
     to_do = _to_do(planned, request, retry_failed=retry_failed)
     typer.echo(f"In {request.out}: {planned.summary()}")
     if not to_do:
@@ -198,10 +188,10 @@ def say_what_would_be_done(suite: Suite, request: LaunchRequest, *, retry_failed
 
 
 def say_what_would_be_placed(runs: Sequence[PlannedRun], request: LaunchRequest) -> None:
-    """Say what a launch would do.
+    """Print what a launch would do.
 
     Raises:
-        UserError: If something is wrong that can be known before.
+        UserError: If the checks before a launch fail.
     """
     launcher = _prepared(runs, request)
     typer.echo(f"{runs_in_words(len(runs))} would be placed by {launcher.name}:")
@@ -210,33 +200,27 @@ def say_what_would_be_placed(runs: Sequence[PlannedRun], request: LaunchRequest)
 
 
 def _prepared(runs: Sequence[PlannedRun], request: LaunchRequest) -> Launcher:
-    """Check all that can be known before, and say on standard error where the disk looks too full."""
+    """Check everything that can be checked before a launch, and warn on standard error if the disk looks too full."""
     launcher = prepare_launch(runs, request)
     if sentence := little_room(runs, request.out):
-        typer.echo(f"Note: {sentence}", err=True)
+        tell_notes([sentence])
     return launcher
 
 
-def tell_of_damage(planned: Plan) -> None:
-    """Say on standard error which run folders are left out, and why."""
-    for problem in planned.damaged:
-        typer.echo(f"Left out: {safe(problem)}", err=True)
-
-
-def tell_of_changed_plugins(planned: Plan) -> None:
-    """Say on standard error which plug-ins have changed since runs were made with them."""
-    for sentence in changed_plugins(planned.runs):
-        typer.echo(f"Note: {sentence}", err=True)
+def tell_about(planned: Plan) -> None:
+    """Say on standard error which run folders are left out, and which plug-ins have changed since runs used them."""
+    tell_left_out(planned.damaged)
+    tell_notes(changed_plugins(planned.runs))
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP like Ctrl-C for the length of the block; `nohup` has the second one ignored."""
+    """Let Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt in the block; one that nohup ignores stays ignored."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    heeded = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
+    heeded = [one for one in STOPPING if signal.getsignal(one) is not signal.SIG_IGN]
     before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield
@@ -246,7 +230,7 @@ def stopped_by_signals() -> Iterator[None]:
 
 
 def raise_left_out(planned: Plan, out: Path) -> None:
-    """Raise UserError if run folders were left out, which `tell_of_damage` has named."""
+    """Raise UserError if run folders were left out, which `tell_about` has named."""
     if words := _left_out(planned, out):
         raise UserError(words)
 
@@ -257,19 +241,19 @@ def _left_out(planned: Plan, out: Path) -> str:
         return ""
     were, folders = ("was", "its folder") if len(planned.damaged) == 1 else ("were", "their folders")
     return (
-        f"{runs_in_words(len(planned.damaged))} {were} left out, since what is in {folders} cannot be used. Why, and "
-        f"what to do, is said above; `{to_paste('status', *where(out))}` says it again."
+        f"{runs_in_words(len(planned.damaged))} {were} left out, since {folders} cannot be used. See above for reasons "
+        f"and remedies; `{to_paste('status', *where(out))}` shows them again."
     )
 
 
 def raise_unfinished(planned: Plan, out: Path) -> None:
-    """Raise UserError with the reasons of runs that have no result and are not on the way to one, if there are any."""
+    """Raise UserError with the reasons if runs have no result and are not on the way to one."""
     unfinished = [run for run in planned.unfinished() if run.state not in PLACED]
     if not unfinished:
         raise_left_out(planned, out)
         return
     states = RunStates(out)
-    # a reason of each sort: a hundred runs that fail have seldom a hundred reasons
+    # one run for each reason: a hundred failed runs seldom have a hundred reasons
     sorts = Counter[str]()
     first: dict[str, str] = {}
     for run in unfinished:
@@ -281,9 +265,8 @@ def raise_unfinished(planned: Plan, out: Path) -> None:
     command = to_paste("failures", *where(out))
     raise UserError(
         f"{len(unfinished)} of {runs_in_words(len(planned.runs))} without a result; the others are not affected. "
-        f"{' '.join(reasons)}{more} `{command}` groups them by cause. The same command goes on "
-        "with those that did not fail; --retry-failed starts failed ones again."
-        f" {_left_out(planned, out)}".rstrip()
+        f"{' '.join(reasons)}{more} `{command}` groups them by cause. The same command resumes the runs that did not "
+        f"fail; --retry-failed starts failed ones again. {_left_out(planned, out)}".rstrip()
     )
 
 

@@ -1,20 +1,20 @@
-"""What `augbench plan` shows: tables of runs and hours, and sentences on what is left to pay for."""
+"""What `augbench plan` shows: tables of runs and hours, and sentences on the remaining cost."""
 
 import math
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.measure import Measurement as Width
 from rich.table import Table
 
+from augbench.bench.commands.screen import fits
 from augbench.bench.experiment.labels import label_runs
 from augbench.bench.planning.estimates import Estimate, Group, Hours, Source, in_all, left, longest_jobs
-from augbench.bench.planning.plan import Plan, PlannedRun, runs_in_words, state_in_words
+from augbench.bench.planning.plan import Plan, runs_in_words, state_in_words
 from augbench.bench.runs.run_folder import RunState
 
-WIDER_THAN_ANY = 10_000  # characters
 USUAL = (RunState.DONE, RunState.RUNNING, RunState.FAILED)
 
 Columns = dict[str, list[RunState]]
@@ -34,27 +34,22 @@ def print_runs(planned: Plan) -> None:
 
 
 def print_sums(console: Console, groups: list[Group]) -> None:
-    """Print one table, or where it is too wide one with numbers of runs and one with their cost."""
+    """Print one table, or two if it is too wide: one of run counts, one of costs."""
     known = any(group.estimate for group in groups)
     whole = _table(groups, _state_columns(groups), cost=known)
-    if _fits(console, whole):
+    if fits(console, whole):
         return console.print(whole)
     every_state = _table(groups, _state_columns(groups), cost=False)
-    console.print(every_state if _fits(console, every_state) else _table(groups, _few_columns(groups), cost=False))
+    console.print(every_state if fits(console, every_state) else _table(groups, _few_columns(groups), cost=False))
     if known:
         console.print(_table(groups, {}, cost=True))
-
-
-def _fits(console: Console, table: Table) -> bool:
-    unlimited = console.options.update(max_width=WIDER_THAN_ANY)
-    return Width.get(console, unlimited, table).maximum <= console.width
 
 
 def _table(groups: list[Group], columns: Columns, *, cost: bool) -> Table:
     table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for heading in ("method", "data set"):
         table.add_column(heading, overflow="fold")
-    unit = _unit(group.estimate for group in groups)
+    unit = _unit(groups)
     for heading in [*columns] + [f"{unit}\nleft", f"{unit}\nin all"] * cost:
         table.add_column(heading, justify="right", no_wrap=True)
     if cost:
@@ -66,14 +61,14 @@ def _table(groups: list[Group], columns: Columns, *, cost: bool) -> Table:
 
 
 def _state_columns(groups: list[Group]) -> Columns:
-    """Columns of numbers of runs: states that everybody asks about, others where they occur, missing runs last."""
+    """Make the columns of run counts: the usual states, others if they occur, missing runs last."""
     there = {state for group in groups for state in group.states}
     others = [state for state in RunState if state in there and state not in (*USUAL, RunState.PLANNED)]
     return {"runs": [*RunState], **{state_in_words(state): [state] for state in (*USUAL, *others, RunState.PLANNED)}}
 
 
 def _few_columns(groups: list[Group]) -> Columns:
-    """The same with all that occurs seldom in one column; the sentence below the table counts them one by one."""
+    """Make the same columns with the unusual states in one; the sentence below the table counts each."""
     columns = _state_columns(groups)
     usual = {heading: columns.pop(heading) for heading in ("runs", *USUAL)}
     missing = columns.pop(state_in_words(RunState.PLANNED))
@@ -92,47 +87,47 @@ def _cost_cells(group: Group) -> tuple[str, ...]:
     return (*cells, f"{estimate.count} {noun}{'s' * (estimate.count > 1)}")
 
 
-def _unit(estimates: Iterable[Estimate | None]) -> str:
-    kinds = {estimate.gpu for estimate in estimates if estimate is not None}
+def _unit(groups: Iterable[Group]) -> str:
+    kinds = {group.estimate.gpu for group in groups if group.estimate is not None}
     return "GPU-hours" if kinds == {True} else "hours"
 
 
 def _number(hours: float) -> str:
-    """Write hours with two digits that count, or as a whole number."""
+    """Write hours with two significant digits, or as a whole number."""
     return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
 
 
 def cost_lines(groups: list[Group]) -> list[str]:
-    """Say in sentences what is left and what all costs, by device and by method, and where the numbers come from."""
+    """Say in sentences what the remaining and all runs cost, by device and method, and where the numbers come from."""
     gpu = {group.estimate.device: group.estimate.gpu for group in groups if group.estimate}
     if not gpu:
-        return ["Cost: unknown, since no run like these is finished here; --calibrate times some training steps."]
+        return ["Cost: unknown, since no such run has finished here; --calibrate times some training steps."]
     failed = sum(group.states[RunState.FAILED] for group in groups)
-    without = f" Without {runs_in_words(failed)} that failed." if failed else ""
+    without = f" Excludes {runs_in_words(failed)} that failed." if failed else ""
     lines = [f"Left: {_sum_in_words(left(groups), gpu)}{without}", f"In all: {_sum_in_words(in_all(groups), gpu)}"]
     methods = _by_method(groups)
     if 1 < len(methods) < len(groups) and any(group.to_do for group in groups):
         parts = [f"{name} {_short_sum(left(own))}" for name, own in methods.items()]
-        lines.append(f"Left by method, in {_unit(group.estimate for group in groups)}: {', '.join(parts)}.")
+        lines.append(f"Left by method, in {_unit(groups)}: {', '.join(parts)}.")
     return lines + _origins([group.estimate for group in groups if group.estimate])
 
 
 def _sum_in_words(hours: Hours, gpu: dict[str, bool]) -> str:
-    parts = [
-        f"{_number(number)} {'GPU-hours' if gpu[device] else 'hours'} on {device}"
-        for device, number in hours.by_device.items()
-    ]
+    devices = hours.by_device.items()
+    parts = [f"{_number(number)} {'GPU-hours' if gpu[device] else 'hours'} on {device}" for device, number in devices]
     known = f"{' + '.join(parts)} for {runs_in_words(hours.runs)}" if parts else ""
-    unknown = f"{runs_in_words(hours.unknown)} of unknown cost" if hours.unknown else ""
-    return (" + ".join(part for part in (known, unknown) if part) or "nothing") + "."
+    return f"{_with_unknown(known, hours) or 'nothing'}."
 
 
 def _short_sum(hours: Hours) -> str:
     several = len(hours.by_device) > 1
     parts = [_number(number) + (f" on {device}" if several else "") for device, number in hours.by_device.items()]
-    known = " + ".join(parts) or ("" if hours.unknown else "0")
+    return _with_unknown(" + ".join(parts), hours) or "0"
+
+
+def _with_unknown(known: str, hours: Hours) -> str:
     unknown = f"{runs_in_words(hours.unknown)} of unknown cost" if hours.unknown else ""
-    return " + ".join(part for part in (known, unknown) if part)
+    return " + ".join(filter(None, (known, unknown)))
 
 
 def _by_method(groups: Iterable[Group]) -> dict[str, list[Group]]:
@@ -143,24 +138,24 @@ def _by_method(groups: Iterable[Group]) -> dict[str, list[Group]]:
 
 
 def _origins(estimates: list[Estimate]) -> list[str]:
-    """Say what stands behind the column `from`."""
+    """Explain the column `from`."""
     sentences = []
     for source, text in (
-        (Source.RUNS, "runs: the mean of so many finished runs that differ in the seed alone, on"),
-        (Source.STEPS, "steps: worked out from so many training steps, measured on"),
+        (Source.RUNS, "runs: the mean of that many finished runs that differ only in their seed, on"),
+        (Source.STEPS, "steps: computed from that many training steps, timed on"),
     ):
         devices = dict.fromkeys(estimate.device for estimate in estimates if estimate.source is source)
         if devices:
             sentences.append(f"{text} {' or '.join(devices)}.")
     if any(estimate.search_unknown for estimate in estimates):
-        sentences.append("≥: training and evaluation alone; how long the search before it takes is unknown.")
+        sentences.append("≥: training and evaluation only; the length of the search before them is unknown.")
     if any(estimate.too_high for estimate in estimates):
-        sentences.append("Where a whole batch takes seconds, a part of one was timed: such hours are rather too high.")
+        sentences.append("If a whole batch takes seconds, a part of one was timed; such hours are upper estimates.")
     return [" ".join(["From", *sentences])]
 
 
 def about_jobs(groups: list[Group]) -> list[str]:
-    """Compare the longest run, and those of other methods that are longer than their limit, with the limit of a job."""
+    """Compare the longest run, and longer-than-allowed runs of other methods, with the time limit of a job."""
     known = [(group, group.estimate) for group in groups if group.estimate]
     own = [pair for pair in known[1:] if pair[0].searches]  # something may have to be done about these
     rest = [
@@ -170,8 +165,8 @@ def about_jobs(groups: list[Group]) -> list[str]:
     ]
     lines = [f"Longest job: {_about_job(*pair)}" for pair in known[:1]]
     lines += [f"Also: {_about_job(*pair)}" for pair in own]
-    goes_on = "Longer than their limit, so that they are saved, requeued and go on"
-    return lines + ([f"{goes_on}: {', '.join(rest)}."] if rest else [])
+    resumed = "Longer than their limit, so they are saved, requeued and resumed"
+    return lines + ([f"{resumed}: {', '.join(rest)}."] if rest else [])
 
 
 def _about_job(group: Group, estimate: Estimate) -> str:
@@ -184,25 +179,28 @@ def _about_job(group: Group, estimate: Estimate) -> str:
     limit = group.limit_minutes / 60
     start += f"{'longer than' if hours > limit else 'within'} its limit of {_number(limit)} h"
     times = math.ceil(hours / limit) - 1
-    again = f"it is saved, requeued and goes on about {'once' if times == 1 else f'{times} times'}"
+    again = f"it is saved, requeued and resumed about {'once' if times == 1 else f'{times} times'}"
     if estimate.search_unknown:
-        return f"{start}; its search comes on top, is not saved half-way and has to fit into the limit."
+        return f"{start}; its search adds to this, is not saved midway and must fit into the limit."
     if hours <= limit:
         return f"{start}."
     search = estimate.seconds.get("search", 0) / 3600
     if search > limit:
         where = f"`time` of [methods.{group.spec.method.name}] in the profile"
-        return f"{start}: its search of {_number(search)} h is not saved half-way and does not fit; raise {where}."
+        return f"{start}: its search of {_number(search)} h is not saved midway and does not fit; raise {where}."
     if group.searches:
-        return f"{start}: its search of {_number(search)} h is not saved half-way, but fits; {again}."
+        return f"{start}: its search of {_number(search)} h is not saved midway, but fits; {again}."
     return f"{start}: {again}."
 
 
 def plan_as_json(planned: Plan, groups: list[Group]) -> dict[str, Any]:
-    """Write runs, groups and what they cost as JSON has it."""
+    """Return runs, groups and their costs for JSON."""
     longest = longest_jobs(groups)
     return {
-        "runs": [_run_as_json(run) for run in planned.runs],
+        "runs": [
+            {"folder": str(run.folder.path), "state": run.state, "spec": run.spec.model_dump(mode="json")}
+            for run in planned.runs
+        ],
         "damaged": list(planned.damaged),
         "groups": [_group_as_json(group) for group in groups],
         "methods": {name: _cost_as_json(own) for name, own in _by_method(groups).items()},
@@ -213,10 +211,6 @@ def plan_as_json(planned: Plan, groups: list[Group]) -> dict[str, Any]:
             "longest_job": _group_as_json(longest[0]) if longest else None,
         },
     }
-
-
-def _run_as_json(run: PlannedRun) -> dict[str, Any]:
-    return {"folder": str(run.folder.path), "state": run.state, "spec": run.spec.model_dump(mode="json")}
 
 
 def _group_as_json(group: Group) -> dict[str, Any]:
@@ -233,16 +227,7 @@ def _group_as_json(group: Group) -> dict[str, Any]:
         "gpus": group.gpus,
         "limit_minutes": group.limit_minutes,
         "device_hours_of_a_run": group.device_hours,
-        "estimate": estimate
-        and {
-            "device": estimate.device,
-            "gpu": estimate.gpu,
-            "source": estimate.source,
-            "count": estimate.count,
-            "seconds": dict(estimate.seconds),
-            "search_unknown": estimate.search_unknown,
-            "too_high": estimate.too_high,
-        },
+        "estimate": estimate and asdict(estimate),
     }
 
 

@@ -1,15 +1,14 @@
-"""`augbench plan`: what a suite would run, what is there already, and what it costs."""
+"""`augbench plan`: what a suite would run, what is done already, and what the rest costs."""
 
-import json
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import (
     DEFAULT_DATA,
     DEFAULT_OUT,
+    AsJson,
     BudgetLevel,
     Data,
     Out,
@@ -17,6 +16,7 @@ from augbench.bench.commands.options import (
     SuiteName,
     data_folder,
 )
+from augbench.bench.commands.plain import print_json
 from augbench.bench.experiment.budgets import level_named
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.planning.plan import make_plan
@@ -29,27 +29,25 @@ def plan(
     out: Out = DEFAULT_OUT,
     budget: BudgetLevel = None,
     profile: ProfileName = None,
-    every_run: Annotated[bool, typer.Option("--runs", help="Show every run with its state instead of sums.")] = False,
+    every_run: Annotated[bool, typer.Option("--runs", help="List every run with its state instead of totals.")] = False,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Time some training steps here of whatever nothing is known about.")
+        bool, typer.Option("--calibrate", help="Time a few training steps here for runs of unknown cost.")
     ] = False,
-    device: Annotated[str, typer.Option(help="Where to time them: auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Annotated[str, typer.Option(help="Device that --calibrate uses: auto, cpu, cuda or cuda:N.")] = "auto",
     data: Data = DEFAULT_DATA,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show how many runs of a suite are done and missing, and what is left to pay for."""
-    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.bench.commands.placing import raise_left_out, tell_of_changed_plugins, tell_of_damage
-        from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
-        from augbench.bench.launchers.launcher import launchers
-        from augbench.bench.planning.estimates import groups_of, longest_jobs
+    """Show how many runs of a suite are done or missing, and what the missing ones will cost."""
+    from augbench.bench.commands.placing import raise_left_out, tell_about
+    from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
+    from augbench.bench.launchers.launcher import launchers
+    from augbench.bench.planning.estimates import groups_of, longest_jobs
 
     chosen = load_profile(profile)
-    launchers().get(chosen.launcher)  # as `run` would ask for it
+    launchers().get(chosen.launcher)  # a wrong name is an error here as in `run`
     here = choose_device(device)
     planned = make_plan(load_suite(suite).at_level(level_named(budget)), out)
-    tell_of_damage(planned)
-    tell_of_changed_plugins(planned)
+    tell_about(planned)
     groups = groups_of(planned, out, chosen, describe_device(here))
     if calibrate:
         from augbench.bench.commands.measuring import measure_unknown  # trains, which a plan need not
@@ -57,7 +55,7 @@ def plan(
         measure_unknown(groups, chosen, here, data_folder(data), out)
         groups = groups_of(planned, out, chosen, describe_device(here))
     if as_json:
-        typer.echo(json.dumps(plan_as_json(planned, groups), indent=1))
+        print_json(plan_as_json(planned, groups))
     elif every_run:
         print_runs(planned)
         typer.echo(f"In {out}: {planned.summary()}")

@@ -1,4 +1,4 @@
-"""`augbench probe`: how accuracy falls, or does not, as one transform of the test images grows."""
+"""`augbench probe`: how accuracy changes as one transform of the test images grows."""
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, DecimalException
@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError, one_of, shortened
@@ -27,33 +26,32 @@ MOST_DRAWS = 1024
 
 
 def probe(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or output folders: then all finished runs in them.")],
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or output folders with all their finished runs.")],
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     kind: Annotated[
         list[str],
-        typer.Option(help=f"What is done to the test images: {', '.join(KINDS)}. Can be given several times."),
+        typer.Option(help=f"Transform of the test images: {', '.join(KINDS)}. Can be repeated."),
     ] = ["rotation"],  # noqa: B006 - typer copies it
     values: Annotated[
         list[str] | None,
         typer.Option(
-            help="Degrees, factors or entries of the shear's matrix, such as -90:90:15 (from, to, step) or 0,10,20; "
-            "once for each --kind. Default: the whole circle, half to double, or -1 to 1."
+            help="Degrees, factors or shear coefficients, as from:to:step (-90:90:15) or 0,10,20; once per --kind. "
+            "Default: the full circle, half to double, or -1 to 1."
         ),
     ] = None,
-    draws: Annotated[int, typer.Option(help="Test-time draws from each run's own policy; 0 for none.")] = 0,
+    draws: Annotated[int, typer.Option(help="Test-time draws from each run's own policy; 0: none.")] = 0,
     on: Annotated[
         str | None,
         typer.Option(
-            help="Data set whose test images are transformed. Default: each run's own. Either are taken as they were "
-            "before a data set such as rotmnist turned them."
+            help="Data set whose test images are transformed. Default: each run's own. Data sets such as rotmnist give "
+            "their images as they were before their own rotation."
         ),
     ] = None,
     data: Data = DEFAULT_DATA,
     device: Device = "auto",
 ) -> None:
-    """Measure and draw the accuracy of finished runs on test images that are turned, scaled or sheared."""
-    with ended_by_ctrl_c():  # libraries take seconds to import, which `--help` need not wait for
-        from augbench.results.studies.probes import finished_runs, probe_runs, summarise_probe, write_probe
+    """Measure and plot the accuracy of finished runs on rotated, scaled or sheared test images."""
+    from augbench.results.studies.probes import finished_runs, probe_runs, summarise_probe, write_probe
 
     asked = _asked(kind, values or [])
     if not 0 <= draws <= MOST_DRAWS:
@@ -84,21 +82,21 @@ def probe(
 
 
 def _asked(kinds: Sequence[str], texts: Sequence[str]) -> dict[str, list[float]]:
-    """Values by name of the kind.
+    """Return the values by name of the kind.
 
     Raises:
-        UserError: If a kind is not known or given twice, or values are not for it.
+        UserError: If a kind is unknown or given twice, or values do not fit it.
     """
     for name in kinds:
         if name not in KINDS:
             raise UserError(f"--kind: {one_of('kind of transforms', name, KINDS)}")
     if len(set(kinds)) < len(kinds):
-        raise UserError(f"--kind {' --kind '.join(kinds)} names a kind twice. Give each once, with all its values.")
+        raise UserError(f"--kind {' --kind '.join(kinds)} names a kind twice. Give it once, with all its values.")
     if not texts:
         return {name: list(KINDS[name].usual) for name in kinds}
     if len(texts) != len(kinds):
         raise UserError(
-            f"--values stands {len(texts)} times for these kinds: {', '.join(kinds)}. Give --values once for each "
+            f"--values is given {len(texts)} times for these kinds: {', '.join(kinds)}. Give --values once for each "
             "--kind, in the same order, or not at all."
         )
     return {name: read_values(text, KINDS[name]) for name, text in zip(kinds, texts, strict=True)}
@@ -108,11 +106,11 @@ def read_values(text: str, kind: ProbeKind) -> list[float]:
     """Read the parameters of transforms.
 
     Args:
-        text: Numbers and ranges `from:to:step` with commas between them; a range has its end if a step meets it.
-        kind: What they are for.
+        text: Numbers and ranges `from:to:step`, separated by commas; a range includes its end if a step meets it.
+        kind: The kind of transform.
 
     Returns:
-        The numbers, each once, rising.
+        The numbers, each once, ascending.
 
     Raises:
         UserError: If they cannot be read, are too many, or are out of the kind's range.
@@ -126,7 +124,7 @@ def read_values(text: str, kind: ProbeKind) -> list[float]:
 
 
 def _numbers(part: str, text: str, kind: ProbeKind) -> list[float]:
-    """Read a number or a range; in decimal numbers, since ten steps of 0.1 are to be 1."""
+    """Read a number or a range, in decimal numbers: ten steps of 0.1 make exactly 1."""
     try:
         ends = [Decimal(number) for number in part.split(":")]
     except DecimalException:
@@ -160,12 +158,12 @@ def _unreadable(text: str, reason: str) -> UserError:
 
 def _too_many(text: str) -> UserError:
     return UserError(
-        f"--values {shortened(text)!r} are more than {MOST_VALUES}. Take a larger step or a smaller range."
+        f"--values {shortened(text)!r} has more than {MOST_VALUES} values. Choose a larger step or a smaller range."
     )
 
 
 def _tables(summary: "pd.DataFrame", kind: ProbeKind, draws: int, on: str | None) -> Iterator[Table]:
-    """Accuracies in percent: a table for each data set, a row for each learner."""
+    """Make the tables of accuracies in percent: one for each data set, with a row for each learner."""
     sign = "°" if kind.unit == "degrees" else ""
     details = f", averaged over {draws} test-time draws where there is a policy" if draws else ""
     details += f", on the test images of {on}" if on else ""

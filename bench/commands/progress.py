@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
+from augbench.bench.commands.plain import print_line
 from augbench.bench.commands.screen import is_screen, progress_bars
-from augbench.bench.common.plain_text import safe
 from augbench.bench.launchers.launcher import Activity
 from augbench.bench.runs.run_folder import RunFolder
 
@@ -33,17 +33,12 @@ class LaunchProgress:
         self.progress.update(self.overall, completed=len(activity.ended))
         for note in activity.notes[self.noted :]:
             self.noted += 1
-            self.console.print(safe(note), markup=False, highlight=False, soft_wrap=True)
+            print_line(self.console, note)
         if not is_screen(self.console):
             for run in activity.ended[self.reported :]:
                 self.reported += 1
                 state = "done" if (run.path / "result.json").exists() else run.read_status().get("state", "not begun")
-                self.console.print(
-                    f"[{self.reported}/{self.total}] {run.path.name}: {state}",
-                    markup=False,
-                    highlight=False,
-                    soft_wrap=True,
-                )
+                print_line(self.console, f"[{self.reported}/{self.total}] {run.path.name}: {state}")
 
     def _show_run(self, run: RunFolder) -> None:
         status = run.read_status()

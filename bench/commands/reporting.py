@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.showing import NoCache, SkipDamaged, Sources, load, offering_to_skip
 
 
@@ -17,9 +16,8 @@ def report(
     skip_damaged: SkipDamaged = False,
     no_cache: NoCache = False,
 ) -> None:
-    """Write one HTML page that needs no network: results, charts, images, failures, and how to make it all again."""
-    with ended_by_ctrl_c():
-        from augbench.results.report import TITLE, check_page, write_report
+    """Write one HTML page that works offline: results, charts, images, failures, and how to reproduce everything."""
+    from augbench.results.report import TITLE, check_page, write_report
 
     check_page(out)
     runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)

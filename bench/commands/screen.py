@@ -1,15 +1,24 @@
-"""What moves on a terminal, such as progress bars; where output goes to a file or a log, nothing of it is written."""
+"""What moves on a terminal, such as progress bars; files and logs get none of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+
+WIDER_THAN_ANY = 10_000  # characters
 
 
 def is_screen(console: Console) -> bool:
-    """Whether something can move on it: not on a file, whatever FORCE_COLOR says, nor on a terminal that is dumb."""
+    """Whether things can move on it: never in a file, whatever FORCE_COLOR says, nor on a dumb terminal."""
     return console.is_interactive and console.file.isatty()
+
+
+def fits(console: Console, part: RenderableType) -> bool:
+    """Whether something is shown without folding or cutting off a word."""
+    unlimited = console.options.update(max_width=WIDER_THAN_ANY)
+    return Measurement.get(console, unlimited, part).maximum <= console.width
 
 
 @contextmanager
@@ -18,7 +27,7 @@ def progress_bars(console: Console, *columns: ProgressColumn) -> Iterator[Progre
 
     Args:
         console: Where.
-        columns: What stands right of a bar. Default: how many of how many, and for how long.
+        columns: What stands right of a bar. Default: how many of how many, and the time so far.
     """
     shown = columns or (MofNCompleteColumn(), TimeElapsedColumn())
     before = (TextColumn("{task.description}"), BarColumn())
@@ -28,7 +37,7 @@ def progress_bars(console: Console, *columns: ProgressColumn) -> Iterator[Progre
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Say on standard error what one is waiting for, for the length of the block."""
+    """Say on standard error what the user waits for, for the length of the block."""
     console = Console(stderr=True)
     if not is_screen(console):
         yield

@@ -1,4 +1,4 @@
-"""`augbench toy`: what learning an augmentation is for, on points of the plane."""
+"""`augbench toy`: why to learn an augmentation, shown on points of the plane."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import make_folder
@@ -19,16 +18,15 @@ if TYPE_CHECKING:
 
 def toy(
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("augbench-toy"),
-    seeds: Annotated[int, typer.Option(help="Trainings of each way, with seeds 0, 1, …")] = 5,
+    seeds: Annotated[int, typer.Option(help="Trainings of each variant, with seeds 0, 1, …")] = 5,
 ) -> None:
-    """Train on points with a planted rotation: without augmentation, with too much, and with a learned amount of it."""
-    with ended_by_ctrl_c():  # libraries take seconds to import, which `--help` need not wait for
-        import torch
+    """Train on points with a planted rotation: with no augmentation, too much, and a learned amount."""
+    import torch
 
-        from augbench.results.studies.toy_files import write_toy
+    from augbench.results.studies.toy_files import write_toy
 
     if seeds < 1:
-        raise UserError(f"--seeds must be at least 1, not {seeds}. Give the number of trainings of each way.")
+        raise UserError(f"--seeds must be at least 1, not {seeds}. Give the number of trainings of each variant.")
     make_folder(out)
     torch.set_num_threads(1)  # the network is too small for more, and sums depend on their number
     console = Console()

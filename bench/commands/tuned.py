@@ -1,4 +1,4 @@
-"""Looking for a method's best hyperparameters, with a progress bar and a table, for `augbench tune`."""
+"""Searching for a method's best hyperparameters, with a progress bar and a table, for `augbench tune`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from augbench.bench.commands.interrupts import INTERRUPTED
-from augbench.bench.commands.options import make_request
+from augbench.bench.commands.options import LaunchOptions
 from augbench.bench.commands.placing import confirm, stopped_by_signals
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.common.errors import UserError, to_paste
@@ -39,18 +39,18 @@ NOTHING = "–"
 
 
 def tune_on(tuning: Tuning, request: LaunchRequest, seeds: Sequence[int], *, retry_failed: bool, yes: bool) -> None:
-    """Carry out the trials of a tuning that are left, and say and write down what came of it.
+    """Carry out the remaining trials of a tuning; print and store its outcome.
 
     Args:
         tuning: What is tuned.
         request: Where and how.
-        seeds: With what seeds the suite that is written runs the best values.
-        retry_failed: Whether trials that failed begin again.
-        yes: Whether not to ask, whatever it costs.
+        seeds: Seeds of the suite that is written to run the best values.
+        retry_failed: Whether failed trials start again.
+        yes: Whether to start without asking, whatever the cost.
 
     Raises:
         UserError: If something is wrong before the start, or trials have not ended.
-        typer.Exit: With status 130 after Ctrl-C, and with 1 if the question whether to start is answered with no.
+        typer.Exit: With status 130 after Ctrl-C, and with 1 if the user answers that it shall not start.
     """
     check_tuning(tuning, request)
     check_not_another(tuning, request.out)
@@ -75,20 +75,20 @@ def tune_on(tuning: Tuning, request: LaunchRequest, seeds: Sequence[int], *, ret
 def base_and_seeds(
     method: str, dataset: str, network: str | None, budget: str | None, suite: str | None
 ) -> tuple[RunSpec, Sequence[int]]:
-    """Find what is tuned, and the seeds with which the best values are to be run."""
+    """Return what is tuned, and the seeds for running the best values."""
     level = level_named(budget)
     if suite is None:
         return base_of_paper(method, dataset, network, level or LevelName.PAPER), SEEDS
     if network is not None:
-        raise UserError("--network and --suite exclude each other: with a suite, the network is that of the suite.")
+        raise UserError("--network and --suite exclude each other: the suite gives the network.")
     chosen = load_suite(suite).at_level(level)
     seeds = dict.fromkeys(spec.seed for spec in chosen.specs() if spec.dataset.name == dataset)
     return base_of_suite(chosen, method, dataset), tuple(seeds)
 
 
 def tuning_request(out: Path, profile: str | None, device: str | None, data: Path) -> LaunchRequest:
-    """Say where and how; on one's own machine, a profile that says nothing of GPUs gets one for each trial."""
-    request = make_request(out, profile, launcher="ray", device=device, data=data)
+    """Say where and how; on this machine, each trial gets a GPU unless the profile says otherwise."""
+    request = LaunchOptions(profile, "ray", device=device, data=data).request(out)
     chosen = request.profile
     if request.settings.device == "cpu" or chosen.resources.gpus is not None or chosen.ray.address is not None:
         return request
@@ -112,7 +112,7 @@ def _drive(tuning: Tuning, request: LaunchRequest, *, retry_failed: bool) -> lis
         with stopped_by_signals(), launch_progress(Console(), tuning.trials) as progress:
             return drive(tuning, request, progress.show, retry_failed=retry_failed)
     except KeyboardInterrupt:
-        typer.echo("Stopped; every run is saved. The same command goes on from here.")
+        typer.echo("Stopped; every run is saved. The same command resumes.")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -124,10 +124,10 @@ def _table(tuning: Tuning, outcomes: Sequence[Outcome]) -> Table:
     for one in ranked(outcomes):
         accuracy = NOTHING if one.accuracy is None else f"{100 * one.accuracy:.2f}"
         values = [str(one.trial.values[name]) for name in tuning.ranges]
-        # those of different devices are never added up
+        # never summed over devices
         hours = " + ".join(f"{seconds / SECONDS_IN_AN_HOUR:.3g}" for seconds in one.spent.by_device.values()) or NOTHING
         table.add_row(str(one.trial.number), accuracy, *values, str(one.epochs), hours, one.state.value)
-    table.caption = "Trial 0 has the values that are used where nothing is tuned."
+    table.caption = "Trial 0 has the default values."
     return table
 
 
@@ -138,12 +138,12 @@ def _hours(cost: TuningCost) -> str:
 
 
 def _raise_unfinished(tuning: Tuning, outcomes: Sequence[Outcome]) -> None:
-    """Raise UserError if there are trials that could still get a result: the best values are not known before."""
+    """Raise UserError while trials can still get a result: the best values are unknown until then."""
     unfinished = [one for one in outcomes if one.state is TrialState.UNFINISHED]
     missing = tuning.trials - len(outcomes)
     if unfinished or missing:
         reasons = " ".join(dict.fromkeys(one.reason for one in unfinished if one.reason)) or "no reason was recorded."
         raise UserError(
-            f"{len(unfinished) + missing} of {tuning.trials} trials have not ended: {reasons} The same command goes on "
-            "with them."
+            f"{len(unfinished) + missing} of {tuning.trials} trials have not ended: {reasons} The same command resumes "
+            "them."
         )

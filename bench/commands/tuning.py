@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.commands.interrupts import ended_by_ctrl_c
 from augbench.bench.commands.options import (
     DEFAULT_DATA,
     BudgetLevel,
@@ -29,19 +28,19 @@ class Search(StrEnum):
 
 
 def tune(
-    method: Annotated[str, typer.Argument(help="The method whose hyperparameters are looked for.")],
-    dataset: Annotated[str, typer.Option(help="The data set; its test images are not looked at.")],
-    network: Annotated[str | None, typer.Option(help="The network. Default: the paper's for the data set.")] = None,
+    method: Annotated[str, typer.Argument(help="Method whose hyperparameters are tuned.")],
+    dataset: Annotated[str, typer.Option(help="Data set; its test images stay unused.")],
+    network: Annotated[str | None, typer.Option(help="Network. Default: the paper's for the data set.")] = None,
     budget: BudgetLevel = None,
     suite: Annotated[
-        str | None, typer.Option(help="Suite, name or .toml file, that network, budget and data are taken from.")
+        str | None, typer.Option(help="Suite (name or .toml file) to take network, budget and data set options from.")
     ] = None,
-    trials: Annotated[int, typer.Option(help="Values to try; the same number for every method is fair.")] = 20,
+    trials: Annotated[int, typer.Option(help="Settings to try; give every method the same number.")] = 20,
     search: Annotated[
-        Search, typer.Option(help="random, optuna, or asha: random values, bad ones stopped early.")
+        Search, typer.Option(help="random, optuna, or asha (random values, bad ones stopped early).")
     ] = Search.RANDOM,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the values, and of the first run of each trial.")] = 0,
-    repeats: Annotated[int, typer.Option(help="Runs of each trial, with one seed after the other.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search, and of the first run of each trial.")] = 0,
+    repeats: Annotated[int, typer.Option(help="Runs of each trial, with consecutive seeds.")] = 1,
     out: Annotated[Path | None, typer.Option(help=f"Output folder. Default: {DEFAULT_FOLDER}/METHOD-DATASET.")] = None,
     profile: ProfileName = None,
     device: LaunchDevice = None,
@@ -49,10 +48,9 @@ def tune(
     retry_failed: RetryFailed = False,
     yes: Yes = False,
 ) -> None:
-    """Look for a method's best hyperparameters on validation images; the same command again goes on where it was."""
-    with ended_by_ctrl_c():  # torch takes seconds to import, which `--help` need not wait for
-        from augbench.bench.commands.tuned import base_and_seeds, tune_on, tuning_request
-        from augbench.bench.tuning.tuning import Tuning
+    """Search for a method's best hyperparameters on validation images; the same command resumes the search."""
+    from augbench.bench.commands.tuned import base_and_seeds, tune_on, tuning_request
+    from augbench.bench.tuning.tuning import Tuning
 
     base, seeds = base_and_seeds(method, dataset, network, budget, suite)
     tuning = Tuning(base, search.value, trials, seed, repeats)

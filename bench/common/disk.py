@@ -1,4 +1,4 @@
-"""What a disk has left, and what helps where it cannot be written to."""
+"""How much room a disk has, and what helps if it cannot be written to."""
 
 import os
 from dataclasses import dataclass
@@ -9,30 +9,30 @@ FULL = (ENOSPC, EDQUOT)
 
 WHAT_HELPS = {
     ENOSPC: "Free some space or choose a folder on another disk with {option}",
-    EDQUOT: "Delete files of yours there, have your quota raised (it may count bytes or files) or choose a folder on "
-    "another disk with {option}",
+    EDQUOT: "Delete files of yours there, ask for a higher quota (of bytes or files), or choose a folder on another "
+    "disk with {option}",
     EROFS: "Choose a folder on another disk with {option}",
     **dict.fromkeys(
-        (EACCES, EPERM), "Change its permissions, have its owner do so or choose another folder with {option}"
+        (EACCES, EPERM), "Change its permissions, ask its owner to do so, or choose another folder with {option}"
     ),
     **dict.fromkeys(
         (EEXIST, ENOTDIR, EISDIR),
         "Move away the file that is in the place of a folder, or choose another folder with {option}",
     ),
-    ENOENT: "Make the folder that it is to be in, or choose another one with {option}",
+    ENOENT: "Create its parent folder, or choose another one with {option}",
     ENAMETOOLONG: "Choose a folder with a shorter path with {option}",
 }
 """By number of an error."""
 NO_MORE_FILES = (
-    "The disk can hold no more files, however many bytes are free. Delete or pack files on it or choose a folder on "
+    "The disk can hold no more files, though bytes may be free. Delete or pack files on it, or choose a folder on "
     "another disk with {option}"
 )
-WHATEVER_IT_IS = "Choose a folder on another disk with {option}, or have whoever looks after this one find the fault"
+WHATEVER_IT_IS = "Choose a folder on another disk with {option}, or ask an administrator to check this one"
 
 
 @dataclass(frozen=True)
 class Room:
-    """What is left on a disk for this user; None is what its file system does not say.
+    """Free room on a disk for this user; None where its file system does not say.
 
     Attributes:
         bytes: Bytes.
@@ -44,13 +44,13 @@ class Room:
 
 
 def room_on_disk_of(path: Path) -> Room:
-    """Ask how much is left on the disk where a path is or would be."""
+    """Return the free room on the disk where a path is or would be."""
     for existing in (path.absolute(), *path.absolute().parents):
         try:
             disk = os.statvfs(existing)
         except OSError:
             continue
-        # /proc, for one, has no size at all; some file systems make files as long as there are bytes
+        # /proc has no size at all; some file systems have no limit on files
         return Room(
             bytes=disk.f_bavail * disk.f_frsize if disk.f_blocks else None,
             files=disk.f_favail if disk.f_files else None,
@@ -59,12 +59,12 @@ def room_on_disk_of(path: Path) -> Room:
 
 
 def what_helps(error: OSError, path: Path, option: str) -> str:
-    """Say in an imperative, without a full stop, what to do about an error.
+    """Say what to do about an error, in an imperative without a full stop.
 
     Args:
         error: What the operating system said.
         path: What was to be written.
-        option: Option of the command that chooses another folder.
+        option: Option that chooses another folder.
     """
     advice = WHAT_HELPS.get(error.errno or 0, WHATEVER_IT_IS)
     if error.errno == ENOSPC and room_on_disk_of(path).files == 0:

@@ -1,4 +1,4 @@
-"""Errors that a user can cause, each one paragraph: what is wrong, where, the valid choices, the way on."""
+"""Errors that a user can cause, each one paragraph: what is wrong, where, valid choices, and how to go on."""
 
 import shlex
 from collections.abc import Iterable
@@ -9,15 +9,15 @@ LONGEST_QUOTE = 200  # characters
 
 
 class UserError(Exception):
-    """A mistake in the input or the surroundings; the command line prints its text and exits with status 2."""
+    """A mistake in the input or the environment; the command line prints its text and exits with status 2."""
 
 
 class RetryableError(UserError):
-    """A run cannot go on here and now, but what is saved of it is whole and the same command can go on from it."""
+    """A run cannot continue here and now, but its saved state is intact and the same command can resume it."""
 
 
 class UnfitMachineError(RetryableError):
-    """This machine lacks what the run needs, such as a GPU or a data set; the run can be executed by another one."""
+    """This machine lacks what the run needs, such as a GPU or a data set; another machine can execute it."""
 
 
 class DivergedError(UserError):
@@ -25,12 +25,12 @@ class DivergedError(UserError):
 
 
 def end_in_words(status: int) -> str:
-    """Say how a process has ended, as a predicate; `status` is negative for a signal, as `subprocess` has it."""
+    """Say as a predicate how a process has ended; `status` is negative for a signal, as in `subprocess`."""
     return f"was killed by {Signals(-status).name}" if status < 0 else f"ended by itself with status {status}"
 
 
 def one_of(kind: str, given: str, valid: Iterable[str], shown: str = "") -> str:
-    """Say that `given`, or `shown` in its place, is no known `kind`, which ones are, and which one may be meant."""
+    """Say that `given`, shown as `shown`, is no known `kind`, which ones are, and which one may be meant."""
     choices = sorted(valid)
     close = get_close_matches(given, choices, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
@@ -39,7 +39,7 @@ def one_of(kind: str, given: str, valid: Iterable[str], shown: str = "") -> str:
 
 
 def check_known(kind: str, given: Iterable[str], valid: Iterable[str]) -> None:
-    """Make sure that only known ones were given.
+    """Check that every given name is known.
 
     Raises:
         UserError: If one is not.
@@ -51,10 +51,10 @@ def check_known(kind: str, given: Iterable[str], valid: Iterable[str]) -> None:
 
 
 def to_paste(*words: object) -> str:
-    """Write a command of augbench as a shell takes it, whatever is in its paths; all messages write them so."""
+    """Write a command of augbench for a shell, with every word quoted as needed."""
     return shlex.join(["augbench", *map(str, words)])
 
 
 def shortened(quote: str) -> str:
-    """Cut off what is too long to be quoted."""
+    """Cut off a text that is too long to quote."""
     return quote if len(quote) <= LONGEST_QUOTE else quote[:LONGEST_QUOTE] + "…"

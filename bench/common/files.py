@@ -1,4 +1,4 @@
-"""Reading and writing files so that a kill at any moment leaves either the old or the new content."""
+"""Reading and writing files; a kill at any moment leaves either the old or the new content."""
 
 import errno
 import io
@@ -24,23 +24,23 @@ UNREADABLE_ARRAYS = (
     *(OSError, EOFError, ValueError, LookupError, TypeError, RuntimeError, SyntaxError, MemoryError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
-"""What NumPy may end in that reads a damaged archive of arrays; of one that claims to be huge, a lack of memory."""
+"""Errors that NumPy may raise for a damaged archive of arrays; MemoryError if it claims to be huge."""
 
-MOST_BYTES = 256 << 20  # of a file that is read whole: far more than any record has
+MOST_BYTES = 256 << 20  # of a file that is read at once: far more than any record has
 
 UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
-"""What fsync says where a file system has nothing of the kind; a disk that is damaged or full says something else."""
+"""Errors of fsync on a file system without it; a damaged or full disk gives others."""
 
 
 @contextmanager
 def atomic_write(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """Open a temporary file beside `path`; on success rename it to `path`.
 
-    A file has the mode that the umask leaves, also where it replaces one with another mode.
+    The file's mode follows the umask, even if the replaced file had another mode.
 
     Args:
-        path: The file to be written.
-        durable: Whether to flush it to disk first, so that a crash of the machine leaves the old or the new content.
+        path: The file to write.
+        durable: Whether to flush it to disk first, so that even a machine crash leaves the old or the new content.
 
     Raises:
         RetryableError: If the folder cannot be written to, or the disk is full.
@@ -67,13 +67,13 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 
 
 def flush_to_disk(file: IO[bytes]) -> None:
-    """Have what was written to an open file on disk, where its file system can do that."""
+    """Flush an open file to disk, if its file system can do that."""
     file.flush()
     _flush(file.fileno(), UNSUPPORTED)
 
 
 def flush_folder(folder: Path) -> None:
-    """Have the folder's list of names on disk, too, where its file system can do that and lets one read the folder."""
+    """Flush a folder's list of names to disk, if its file system can do that and the folder is readable."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:
@@ -93,10 +93,7 @@ def _flush(descriptor: int, let_pass: Collection[int]) -> None:
 
 
 def write_torch(path: Path, state: object) -> None:
-    """Write tensors and plain values atomically.
-
-    They go through memory, since torch hides why a file could not be written.
-    """
+    """Write tensors and plain values atomically, through memory: torch hides why a file could not be written."""
     import torch  # here, since most files hold no tensors
 
     buffer = io.BytesIO()
@@ -106,7 +103,7 @@ def write_torch(path: Path, state: object) -> None:
 
 
 def read_torch(path: Path) -> dict[str, Any]:
-    """Read into main memory what `write_torch` has written of a dictionary; nothing but tensors and plain values.
+    """Read a dictionary that `write_torch` wrote into main memory; only tensors and plain values are accepted.
 
     Raises:
         ValueError: If the file is missing, damaged or holds something else; its text is the name of the error.
@@ -114,7 +111,7 @@ def read_torch(path: Path) -> dict[str, Any]:
     import torch
 
     try:
-        with zipfile.ZipFile(path) as parts:  # torch reads numbers without a look at their checksums
+        with zipfile.ZipFile(path) as parts:  # torch does not verify checksums
             if damaged := parts.testzip():
                 raise ValueError(f"the checksum of {damaged} is wrong")
         state = torch.load(path, map_location="cpu", weights_only=True)
@@ -132,12 +129,12 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
 
 
 def write_json(path: Path, content: object, *, durable: bool = True) -> None:
-    """Write a JSON file atomically; numbers that are not finite are refused."""
+    """Write a JSON file atomically; a number that is not finite is a ValueError."""
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n", durable=durable)
 
 
 class NotReadError(ValueError):
-    """A file is there and cannot be read, so that nothing is known of what is in it."""
+    """A file exists but cannot be read, so its content is unknown."""
 
     def __init__(self, name: str, error: OSError) -> None:
         super().__init__(f"{name} cannot be read ({error.strerror or error})")
@@ -147,7 +144,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        NotReadError: If the file is there and cannot be read.
+        NotReadError: If the file exists but cannot be read.
         ValueError: If it is missing, truncated, something else or too large.
     """
     try:
@@ -160,7 +157,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_file(path: str | Path) -> bytes:
-    """Read a whole file, but wait for no pipe, and read no device or what is far larger than any record.
+    """Read a whole file; pipes, devices and files far larger than any record are refused at once.
 
     Raises:
         OSError: If it cannot be read.
@@ -169,18 +166,18 @@ def read_file(path: str | Path) -> bytes:
     file, size = open_file(path)
     with file:
         if size > MOST_BYTES:
-            raise ValueError(f"{Path(path).name} has {size / 1e6:.0f} MB, more than there can be in such a file")
+            raise ValueError(f"{Path(path).name} has {size / 1e6:.0f} MB, more than such a file can have")
         return file.readall()
 
 
 def open_file(path: str | Path) -> tuple[io.FileIO, int]:
-    """Open an ordinary file, and tell how many bytes it has; given no Path it is several times as fast.
+    """Open an ordinary file and return its size in bytes; several times as fast with a string as with a Path.
 
     Raises:
         OSError: If it cannot be read.
         ValueError: If it is no ordinary file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # else the opening of a pipe waits
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # else opening a pipe would wait
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
@@ -193,7 +190,7 @@ def parse_json(text: bytes, name: str) -> dict[str, Any]:
 
     Args:
         text: Content of a file.
-        name: What the file is called in the message of an error.
+        name: Name of the file for error messages.
 
     Raises:
         ValueError: If it is truncated or something else.
@@ -208,7 +205,7 @@ def parse_json(text: bytes, name: str) -> dict[str, Any]:
 
 
 def make_folder(path: Path) -> Path:
-    """Create a folder with its parents and make sure that it can be written to.
+    """Create a folder with its parents and check that it can be written to.
 
     Raises:
         RetryableError: If it cannot.
@@ -230,7 +227,7 @@ def _not_writable(path: Path, error: OSError) -> RetryableError:
 
 
 def owner_of(path: Path) -> str:
-    """Name whom a file or folder belongs to."""
+    """Return the name of the owner of a file or folder."""
     try:
         return path.owner()
     except KeyError:  # a user that this machine does not know
@@ -238,6 +235,6 @@ def owner_of(path: Path) -> str:
 
 
 def how_to_read(folder: Path) -> str:
-    """Say how a folder, which may not be read, can be made readable."""
+    """Say how an unreadable folder can be made readable."""
     command = f"chmod -R g+rX {shlex.quote(str(folder))}"
     return f"{folder} belongs to {owner_of(folder)}, who can make it readable for its group: `{command}`."

@@ -1,4 +1,4 @@
-"""Locks between processes, which the kernel lets go of when their owner dies."""
+"""Locks between processes, which the kernel releases when their owner dies."""
 
 import errno
 import fcntl
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)  # flock's words for a file system without locks
+NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)  # of flock, on a file system without locks
 
 
 def try_lock(descriptor: int, kind: int) -> bool:
-    """Lock a file that nobody else has locked, and tell whether its file system has locks at all.
+    """Lock an open file, and return whether its file system has locks at all.
 
     Args:
         descriptor: The open file.
@@ -32,16 +32,16 @@ def try_lock(descriptor: int, kind: int) -> bool:
 
 @contextmanager
 def exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock file for the length of the block; wait where another process holds it.
+    """Hold a lock file for the length of the block; wait if another process holds it.
 
-    On a file system without locks nobody is kept out.
+    On a file system without locks, nobody is kept out.
 
     Args:
-        path: The lock file; made where it is missing, and never deleted.
+        path: The lock file; created if missing, never deleted.
         on_wait: Called once before waiting.
 
     Raises:
-        OSError: If the file cannot be made or locked.
+        OSError: If the file cannot be created or locked.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)  # less the umask: a group may share the folder
     try:
@@ -56,7 +56,7 @@ def exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 def is_held(path: Path) -> bool:
-    """Tell whether some process holds a lock file; none does where there is no such file."""
+    """Return whether some process holds a lock file; False if there is no such file."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:

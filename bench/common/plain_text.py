@@ -1,15 +1,15 @@
-"""Text of others, such as records and what runs have printed, so that nothing in it is taken for anything but text."""
+"""Text from records and logs, made safe to print: nothing in it acts as anything but text."""
 
 import json
 import re
 
 KEPT = "\n\t"
 NO_PLAIN_TEXT = re.compile(rb"\\[ubf]|[\x7f-\xff]")
-"""What there is in JSON with other characters than those of plain English text."""
+"""Matches JSON with other characters than printable ASCII."""
 
 
 def safe(text: str) -> str:
-    r"""Show characters that a terminal would obey, such as escape sequences, as `\x1b`; lines and tabs stay."""
+    r"""Write characters that control a terminal as escapes, such as `\x1b`; line breaks and tabs stay."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")  # progress bars go back to the start of their line
     if lines.isprintable():
         return lines
@@ -21,7 +21,7 @@ def _escaped(character: str) -> str:
 
 
 def safe_json(content: bytes) -> bytes:
-    """Do the same to every text in JSON, keys included; what is no JSON is left to whoever reads it."""
+    """Apply `safe` to every text in JSON, keys included; anything else is returned as it is."""
     if not NO_PLAIN_TEXT.search(content):
         return content
     try:
@@ -41,5 +41,5 @@ def _safe_inside(content: object) -> object:
 
 
 def safe_in_page(value: object) -> object:
-    """Do the same to what a template of a page is about to write, other than mark-up of our own."""
+    """Apply `safe` to a text that a page template writes, but not to our own markup."""
     return safe(value) if type(value) is str else value

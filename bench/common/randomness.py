@@ -1,4 +1,4 @@
-"""Seeds: every stream of random numbers is named, and its seed follows from the run's seed and that name alone."""
+"""Seeds: every stream of random numbers has a name; its seed depends only on the run's seed and that name."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ import torch
 
 
 def derived_seed(seed: int, stream: str) -> int:
-    """Derive the seed of a named stream; the same in every process, 63 bits."""
+    """Return the 63-bit seed of a named stream, the same in every process."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{stream}".encode()).digest()[:8], "big") >> 1
 
 
@@ -16,12 +16,12 @@ def generator(seed: int, stream: str, device: torch.device | str = "cpu") -> tor
 
 
 def epoch_order(seed: int, epoch: int, count: int) -> torch.Tensor:
-    """Order of the training images in one epoch, a function of seed and epoch; (count,) long."""
+    """Return the order of the training images in an epoch, a function of seed and epoch; (count,) long."""
     return torch.randperm(count, generator=generator(seed, f"order/{epoch}"))
 
 
 def global_state(device: torch.device) -> dict[str, torch.Tensor]:
-    """State of torch's global generators, which dropout draws from."""
+    """Return the state of torch's global generators, which dropout uses."""
     state = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)

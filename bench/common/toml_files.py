@@ -1,4 +1,4 @@
-"""Suites and profiles as TOML: those that come with the package, by name, and a user's own, by path."""
+"""Suites and profiles as TOML: built-in ones by name, a user's own by path."""
 
 import re
 import sys
@@ -24,7 +24,7 @@ def find_text(kind: str, name_or_path: str, built_in: Mapping[str, str]) -> tupl
 
     Args:
         kind: What it is, as messages call it.
-        name_or_path: What the user has typed.
+        name_or_path: What the user typed.
         built_in: Built-in ones, by name.
 
     Returns:
@@ -52,7 +52,7 @@ def find_text(kind: str, name_or_path: str, built_in: Mapping[str, str]) -> tupl
 def _standard_input(kind: str) -> str:
     text = sys.stdin.buffer.read().decode("utf-8-sig", errors="replace")
     if not text.strip():
-        raise UserError(f"There is no {kind} on standard input, where - looks for it: nothing was written there.")
+        raise UserError(f"There is no {kind} on standard input, where - reads it: the input is empty.")
     return text
 
 
@@ -61,15 +61,15 @@ def parse_toml(text: str, where: str, example: str) -> dict[str, Any]:
 
     Args:
         text: The text.
-        where: Where it stands.
+        where: Where it comes from.
         example: Command that prints one to copy.
 
     Raises:
-        UserError: If it is none.
+        UserError: If it is no TOML.
     """
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # also what Python says of a number with thousands of digits
+    except ValueError as error:  # also for a number with thousands of digits
         raise UserError(f"{where} is not valid TOML: {error}. `{example}` prints one to copy.") from None
     except RecursionError:
         raise UserError(f"{where} is nested too deeply to be read. `{example}` prints one to copy.") from None
@@ -80,14 +80,14 @@ KEY = re.compile(r"""\s*([\w."'-]+)\s*=""")
 
 
 def line_of(text: str, place: Sequence[int | str]) -> int | None:
-    """Find the line of TOML that a key or table stands in, or of the innermost table around it that has a line.
+    """Find the line of a key or table in TOML, or of the innermost table around it that has a line.
 
     Args:
-        text: The text, which is valid TOML.
+        text: Valid TOML.
         place: Keys and, in lists, numbers from 0.
 
     Returns:
-        The line, from 1; None if none is found.
+        The line, from 1; None if there is none.
     """
     counts: dict[tuple[int | str, ...], int] = {}
     table: tuple[int | str, ...] = ()
@@ -110,7 +110,7 @@ def _keys(dotted: str) -> tuple[str, ...]:
 
 
 def _table(keys: tuple[str, ...], is_of_list: bool, counts: dict[tuple[int | str, ...], int]) -> tuple[int | str, ...]:
-    """Tell the place of a table from its header, counting the tables of each list."""
+    """Return the place of a table from its header, counting the tables of each list."""
     place: tuple[int | str, ...] = ()
     for key in keys:
         place = (*place, key)

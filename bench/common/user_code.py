@@ -1,4 +1,4 @@
-"""Code of others, such as plug-ins and the methods that are checked: what it may end in, and how that is said."""
+"""User code, such as plug-ins and checked methods: what it may raise, and how messages name that."""
 
 import sys
 import traceback
@@ -8,18 +8,18 @@ from pathlib import Path
 
 from augbench.bench.common.errors import shortened
 
-# Whatever importing or calling a stranger's code may end in, apart from being asked to stop. It is caught only where
-# it becomes a record: a module listed as broken, a check that failed, a run that failed.
+# Whatever importing or calling user code may raise, apart from requests to stop. It is caught only where it becomes a
+# record: a module listed as broken, a check that failed, a run that failed.
 USER_CODE_ERRORS = (Exception, SystemExit)
 PUBLIC_NAMES = "; import what augbench offers from `augbench` itself, as in `from augbench import Method, register`"
 
 
 def format_exception(error: BaseException, *paths: Path) -> str:
-    """Name an exception in one line: `ValueError: too wide (line 12 of mine.py)`.
+    """Write an exception in one line: `ValueError: too wide (line 12 of mine.py)`.
 
     Args:
         error: The exception.
-        paths: Files of strangers; the last of their lines that the exception passed through is named.
+        paths: User files; the last of their lines in the traceback is named.
     """
     message = shortened(" ".join(str(error).split()).rstrip("."))
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
@@ -29,7 +29,7 @@ def format_exception(error: BaseException, *paths: Path) -> str:
 
 
 def own_line(error: BaseException, *paths: Path) -> str:
-    """Name the last line of some files that an exception passed through; empty if there is none."""
+    """Name the last line of some files in the traceback of an exception; empty if there is none."""
     files = {str(path): path.name for path in paths}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     return f"line {frames[-1].lineno} of {files[frames[-1].filename]}" if frames else ""
@@ -37,6 +37,6 @@ def own_line(error: BaseException, *paths: Path) -> str:
 
 @contextmanager
 def prints_apart() -> Iterator[None]:
-    """Send what strangers' code prints to standard error, so that standard output has the answer alone."""
+    """Send what user code prints to standard error, so that standard output has only the answer."""
     with redirect_stdout(sys.stderr):
         yield

@@ -1,4 +1,4 @@
-"""Paths, texts and switches that users give: what they write in them, and what their editors do."""
+"""Paths, texts and switches as users write them, whatever their editors add."""
 
 import codecs
 import os
@@ -12,15 +12,15 @@ OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE
 
 
 def user_path(given: str | Path, what: str = "The path") -> Path:
-    """Return the path that a user means: `~` is the home directory also where no shell has replaced it.
+    """Return the path that a user means: `~` is the home directory even if no shell has replaced it.
 
     Args:
-        given: What the user has written.
+        given: What the user wrote.
         what: What messages call it, such as the name of an option.
 
     Raises:
-        UserError: If there is no such home directory, or the path holds line breaks or the like, which no line of a
-            log, a table or a job script can show.
+        UserError: If there is no such home directory, or the path holds control characters, which no line of a log, a
+            table or a job script can show.
     """
     quoted = f"{what} {shortened(repr(str(given)))}"
     if CONTROL.search(str(given)):
@@ -28,14 +28,14 @@ def user_path(given: str | Path, what: str = "The path") -> Path:
     try:
         return Path(given).expanduser()
     except RuntimeError:
-        raise UserError(f"{quoted} begins in a home directory that is not known. Write the path in full.") from None
+        raise UserError(f"{quoted} begins with an unknown home directory. Write the path in full.") from None
 
 
 def read_user_text(path: Path) -> str:
-    """Read a text file in UTF-8, with or without the byte-order mark that some editors put before it.
+    """Read a text file in UTF-8, with or without the byte-order mark that some editors add.
 
     Raises:
-        ValueError: If it cannot be read, is no file or no text in UTF-8; the reason, as it goes on after a colon.
+        ValueError: If it cannot be read, is no file or no text in UTF-8; its text follows a colon.
     """
     try:
         if path.exists() and not path.is_file():  # a named pipe, say, would be waited for
@@ -53,7 +53,7 @@ def read_user_text(path: Path) -> str:
 
 
 def is_switched_on(variable: str) -> bool:
-    """Whether an environment variable says yes: 1, true, yes or on; no where it says 0, false, no, off or nothing.
+    """Whether an environment variable is on: 1, true, yes or on; off: 0, false, no, off, empty or unset.
 
     Raises:
         UserError: If it says something else.
@@ -65,5 +65,5 @@ def is_switched_on(variable: str) -> bool:
         return bool(given) and TypeAdapter(bool).validate_python(given)
     except ValidationError:
         raise UserError(
-            f"The variable {variable} is {shortened(given)!r}, which says neither yes nor no. Set it to 1 or 0."
+            f"The variable {variable} is {shortened(given)!r}, which means neither on nor off. Set it to 1 or 0."
         ) from None

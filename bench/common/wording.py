@@ -1,10 +1,10 @@
-"""Numbers and names as a sentence has them."""
+"""Numbers and names in sentences."""
 
 from collections.abc import Sequence
 
 
 def counted(count: int, noun: str) -> str:
-    """Put a number before a noun: `1 run`, `12 runs`."""
+    """Write a number with its noun: `1 run`, `12 runs`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
@@ -14,6 +14,6 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 
 def few_names(names: Sequence[str], most: int = 4) -> str:
-    """List names, of many only the first ones and how many more there are: `a, b, c, d and 3 more`."""
+    """List the first names, and how many more there are: `a, b, c, d and 3 more`."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

@@ -1,4 +1,4 @@
-"""How a training step is made faster: options of a budget, all of them part of a run's identity."""
+"""How a training step is made faster: options of a budget, all part of a run's identity."""
 
 from typing import Literal
 
@@ -6,10 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Acceleration(BaseModel):
-    """What makes a training step faster and changes its rounding, but nothing else that is computed.
+    """Options that make a training step faster and change only its rounding.
 
-    Evaluation, the loss and the learned distribution are left alone by all of it. A compiled network draws what it
-    drops out by torch's compiler, so other random numbers of the same law.
+    Evaluation, the loss and the learned distribution stay the same. In a compiled network, torch's compiler draws the
+    dropout masks: other random numbers from the same distribution.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -28,5 +28,5 @@ class Acceleration(BaseModel):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether there is something to be done before the first step."""
+        """Whether something must be prepared before the first step."""
         return self.compiled or self.cuda_graphs

@@ -1,4 +1,4 @@
-"""The paper's budget for each data set and network, and how it is shortened; the numbers stand in `budgets.toml`."""
+"""The paper's budget for each data set and network, and how it is shortened; `budgets.toml` has the numbers."""
 
 import tomllib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from augbench.bench.experiment.protocol import Budget, Protocol
 
 
 class LevelName(StrEnum):
-    """How much of the paper's budget is spent."""
+    """How much of the paper's budget a suite spends."""
 
     PAPER = "paper"
     QUICK = "quick"
@@ -24,7 +24,7 @@ class LevelName(StrEnum):
 
 
 def level_named(name: str | None) -> LevelName | None:
-    """Look a level up; None is none.
+    """Look up a level; None gives None.
 
     Raises:
         UserError: If there is none of that name.
@@ -42,13 +42,13 @@ class _Stored(BaseModel):
 
 
 class PaperBudget(_Stored):
-    """What the paper spends on a network and some data sets.
+    """The paper's budget for a network and some data sets.
 
     Attributes:
         datasets: The data sets.
         network: The network.
         stated: What the paper states.
-        decided: What it leaves open, and what stands here.
+        decided: What the paper leaves open, and our choice.
         paper: The budget.
     """
 
@@ -64,15 +64,15 @@ class Level(_Stored):
 
     Attributes:
         title: One line for lists.
-        share_of_epochs: Share of the paper's epochs, of which at least one is left.
-        epochs: Their number, in place of a share.
-        seeds: Seeds that are left at most, the first ones.
-        factors: By method, by hyperparameter: what its value is multiplied with; whole numbers stay so, and at least 1.
-        network: The network to train instead of the comparison's own.
-        train_images: Training images that are left at most, where a data set has an option of that name.
-        short_searches: Whether searches get the hyperparameters with which they take seconds.
-        hyperparameters: By method, hyperparameters that are replaced.
-        protocol: Decisions of the protocol that are replaced.
+        share_of_epochs: Fraction of the paper's epochs; at least one epoch is kept.
+        epochs: Number of epochs, in place of a fraction.
+        seeds: Most seeds to keep, the first ones.
+        factors: By method and hyperparameter, the factor of its value; integers stay integers, and at least 1.
+        network: Network to train instead of the comparison's own.
+        train_images: Most training images to keep, if the data set has an option of that name.
+        short_searches: Whether searches use `quick_hyperparameters`, with which they take seconds.
+        hyperparameters: Replaced hyperparameters, by method.
+        protocol: Replaced decisions of the protocol.
     """
 
     title: str
@@ -96,7 +96,7 @@ class Level(_Stored):
         return Protocol.model_validate(protocol.model_dump() | self.protocol)
 
     def options(self, dataset: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Shorten a data set, by its options."""
+        """Return the options that shorten a data set."""
         known = datasets().get(dataset).options_type.model_fields
         if self.train_images is None or "train_images" not in known:
             return dict(options)
@@ -104,12 +104,12 @@ class Level(_Stored):
         return {**options, "train_images": min(self.train_images, own) if isinstance(own, int) else self.train_images}
 
     def shortened(self, method: str, hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Shorten a method, by its hyperparameters."""
+        """Return the hyperparameters that shorten a method."""
         target = methods().get(method)
         changed: dict[str, Any] = dict(target.quick_hyperparameters) if self.short_searches else {}
         for name, factor in self.factors.get(method, {}).items():
             value = hyperparameters.get(name, target.hyperparameters_type.model_fields[name].default)
-            if isinstance(value, int | float):  # not one that is left out
+            if isinstance(value, int | float):  # not None
                 changed[name] = max(1, round(value * factor)) if isinstance(value, int) else value * factor
         return {**hyperparameters, **changed, **self.hyperparameters.get(method, {})}
 
@@ -122,7 +122,7 @@ class Budgets:
     levels: dict[LevelName, Level]
 
     def paper(self, dataset: str, network: str) -> Budget:
-        """Look the paper's budget up.
+        """Look up the paper's budget.
 
         Raises:
             UserError: If it has none for that data set and network.
@@ -133,8 +133,8 @@ class Budgets:
         known = "; ".join(f"{', '.join(entry.datasets)} with {entry.network}" for entry in self.papers)
         raise UserError(
             f"There is no budget of the paper for the data set {dataset!r} with the network {network!r}, only for "
-            f"{known}. Take one of these, or give the comparison a [comparisons.budget] table of its own in place of "
-            "`level`; `augbench list budgets` prints some to start from."
+            f"{known}. Choose one of these, or replace `level` by a table [comparisons.budget]; `augbench list "
+            "budgets` shows some to start from."
         )
 
 

@@ -1,7 +1,7 @@
 """The catalogues of methods, data sets and networks.
 
-Each is built once for a set of plug-in files, so that a change of `AUGBENCH_PLUGINS` is seen at once. torch is imported
-when the first one is built, so that what asks for none, such as the states of runs, need not wait for it.
+Each is built once per set of plug-in files, so a change of `AUGBENCH_PLUGINS` takes effect at once. Building the first
+one imports torch; code that needs no catalogue, such as the states of runs, does not wait for it.
 """
 
 from collections.abc import Mapping
@@ -21,45 +21,38 @@ if TYPE_CHECKING:
 
 
 def methods() -> "Catalogue[Method[Any]]":
-    """Catalogue of the augmentation learners."""
-    return _methods(plugin_files())
-
-
-@cache
-def _methods(plugins: tuple[Path, ...]) -> "Catalogue[Method[Any]]":
-    from augbench.bench.contract.method import Method
-
-    return build_catalogue("method", Method, "augbench.methods", "augbench.methods", plugins)
+    """Return the catalogue of augmentation learners."""
+    return _catalogue("method", plugin_files())
 
 
 def datasets() -> "Catalogue[DatasetSource]":
-    """Catalogue of the data sets."""
-    return _datasets(plugin_files())
-
-
-@cache
-def _datasets(plugins: tuple[Path, ...]) -> "Catalogue[DatasetSource]":
-    from augbench.bench.data.dataset import DatasetSource
-
-    return build_catalogue("data set", DatasetSource, "augbench.datasets", "augbench.datasets", plugins)  # type: ignore[type-abstract]
-
-
-def dataset_and_options(name: str, settings: Mapping[str, Any]) -> "tuple[DatasetSource, DatasetOptions]":
-    """Make what loads a data set, and its options from settings that were checked before."""
-    target = datasets().get(name)
-    return target(), target.options_type.model_validate(settings)
+    """Return the catalogue of data sets."""
+    return _catalogue("data set", plugin_files())
 
 
 def networks() -> "Catalogue[NetworkSource]":
-    """Catalogue of the networks."""
-    return _networks(plugin_files())
+    """Return the catalogue of networks."""
+    return _catalogue("network", plugin_files())
 
 
 @cache
-def _networks(plugins: tuple[Path, ...]) -> "Catalogue[NetworkSource]":
+def _catalogue(kind: str, plugins: tuple[Path, ...]) -> Catalogue[Any]:
+    from augbench.bench.contract.method import Method
+    from augbench.bench.data.dataset import DatasetSource
     from augbench.bench.networks.base import NetworkSource
 
-    return build_catalogue("network", NetworkSource, "augbench.bench.networks", "augbench.networks", plugins)  # type: ignore[type-abstract]
+    bases: dict[str, tuple[type[Any], str, str]] = {
+        "method": (Method, "augbench.methods", "augbench.methods"),
+        "data set": (DatasetSource, "augbench.datasets", "augbench.datasets"),
+        "network": (NetworkSource, "augbench.bench.networks", "augbench.networks"),
+    }
+    return build_catalogue(kind, *bases[kind], plugins)
+
+
+def dataset_and_options(name: str, settings: Mapping[str, Any]) -> "tuple[DatasetSource, DatasetOptions]":
+    """Make the source of a data set, and its options from validated settings."""
+    target = datasets().get(name)
+    return target(), target.options_type.model_validate(settings)
 
 
 def _known_network(name: str) -> str:

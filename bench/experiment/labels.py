@@ -1,4 +1,4 @@
-"""What runs are called in tables and figures, so that runs that differ never share a name."""
+"""Names of runs in tables and figures: runs that differ never share a name."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
@@ -13,13 +13,13 @@ KNOWN_METHODS = (
     *("trivialaugment-wide", "randaugment-wide", "autoaugment", "fast-aa", "faster-aa"),
     *("dada", "augerino", "augerino+flips", "augerino-pb", "scale-norm", "scale"),
 )
-"""Order of methods in tables and legends: from no augmentation to the most that is learned; others come after."""
+"""Order of methods in tables and legends, from no augmentation to the most learned; others come last."""
 
 SAID = {"acceleration", "equal", "copies_in_batch", "baseline_copies"}
-"""Fields of a budget that its name says wherever they are not the usual ones."""
+"""Fields of a budget that its name mentions if they differ from the default."""
 
 GIVEN = "policy"
-"""Hyperparameter that is a policy given by the user: with it nothing is searched for, and no search setting matters."""
+"""Hyperparameter with a policy from the user: then nothing is searched for, and no search setting matters."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class RunLabels:
     """Names of one run.
 
     Attributes:
-        label: Method, with its settings where they vary.
+        label: Method, with the settings that vary.
         dataset: Data set with its options, as `Component.label`.
         network: Network.
-        budget: Such as "24 epochs", or "of passes" where image passes are equal; in brackets how many copies of each
-            image methods without a number of their own have, if not one, whether copies count in a batch, and what
-            makes its steps faster, since that rounds otherwise.
-        protocol: Protocol settings where they vary, else empty.
-        comparison: What runs must have in common to stand in one group of rows: the data set and whichever of
-            network, budget and protocol varies for it.
+        budget: Such as "24 epochs", or "24 epochs of passes" if image passes are equal. In brackets: the copies of
+            each image for baselines if not one, whether copies count in a batch, and what makes steps faster, since
+            that changes rounding.
+        protocol: Protocol settings that vary, else empty.
+        comparison: What runs of one group of rows have in common: the data set, and whichever of network, budget and
+            protocol varies for it.
     """
 
     label: str
@@ -47,12 +47,12 @@ class RunLabels:
 
 
 def method_rank(method: str) -> int:
-    """Position of a registered method name in tables and legends; all unknown names come last."""
+    """Return the position of a method in tables and legends; unknown names come last."""
     return KNOWN_METHODS.index(method) if method in KNOWN_METHODS else len(KNOWN_METHODS)
 
 
 def same_run_key(spec: RunSpec) -> str:
-    """Text that two runs share if they differ in nothing, no matter which of their settings were defaults."""
+    """Return a text that two runs share if they are the same, whichever of their settings were defaults."""
     content = spec.model_dump(mode="json")
     for component in ("method", "dataset", "network"):
         content[component]["settings"] |= content[component].pop("defaults")
@@ -67,9 +67,9 @@ def differences(groups: Sequence[Hashable], details: Sequence[Mapping[str, objec
         details: Named details of each member; (N,).
 
     Returns:
-        For each member the details that are not the same throughout its group, such as "copies=2, estimator=rloo";
-        empty for members of a group without differences. Where some members have a given policy and others none,
-        the two kinds are told apart by the policy alone; all details count within each kind.
+        For each member the details that vary within its group, such as "copies=2, estimator=rloo"; empty without
+        differences. If some members have a given policy and others none, the policy alone tells the two kinds apart;
+        all details count within each kind.
     """
     kinds = [(group, detail.get(GIVEN) is not None) for group, detail in zip(groups, details, strict=True)]
     members: dict[tuple[Hashable, bool], list[Mapping[str, object]]] = defaultdict(list)
@@ -86,16 +86,16 @@ def differences(groups: Sequence[Hashable], details: Sequence[Mapping[str, objec
 
 
 def _varying_keys(details: Sequence[Mapping[str, object]]) -> list[str]:
-    absent = object()  # which a detail that is None is not: code that knows of it may be newer
+    absent = object()  # unlike None: the code of a run may be too old to know a detail
     keys = sorted({key for detail in details for key in detail})
     return [key for key in keys if any(detail.get(key, absent) != details[0].get(key, absent) for detail in details)]
 
 
 def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
-    """Name runs as briefly as keeps them apart from one another.
+    """Name runs as briefly as possible while keeping them apart.
 
     Args:
-        specs: All runs that will stand in one table; (N,).
+        specs: All runs of one table; (N,).
 
     Returns:
         The names, in the same order; (N,).
@@ -124,7 +124,7 @@ def _epochs(budget: Budget) -> str:
 
 
 def _varying_parts(parts: Sequence[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:
-    """Blank out the network where its data set has one only, the budget where both have one only."""
+    """Blank the network if its data set has only one, and the budget if both have only one."""
     networks: dict[str, set[str]] = defaultdict(set)
     budgets: dict[tuple[str, str], set[str]] = defaultdict(set)
     for dataset, network, budget, _ in parts:
@@ -140,14 +140,14 @@ def _varying_parts(parts: Sequence[tuple[str, str, str, str]]) -> list[tuple[str
 def _named(
     names: Sequence[str], details: Sequence[Mapping[str, object]], places: Sequence[Hashable] | None = None
 ) -> list[str]:
-    """Append to each name what differs among those of the same name in the same place."""
+    """Append to each name what varies among those of the same name in the same place."""
     groups = list(zip(names, places or names, strict=True))
     inside = differences(groups, details)
     return [f"{name} ({text})" if text else name for name, text in zip(names, inside, strict=True)]
 
 
 def _details(component: Component) -> dict[str, object]:
-    # The first digits of a checksum tell two files apart as well as all of them, and fit into a table.
+    # the first digits of a checksum tell two files apart, and fit into a table
     checksum = {"checksum": component.checksum.rpartition(":")[2][:8]} if component.checksum else {}
     return {**component.all_settings, **checksum, "version": component.version}
 

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from augbench.bench.augmentation.affine_space import Space
 
 PROTOCOL_VERSION = 1
-"""To be raised whenever old and new results must not stand in one table."""
+"""To be raised whenever old and new results must not appear in one table."""
 
 
 class Protocol(BaseModel):
-    """What is the same for every run of a comparison; every decision can be overridden in a suite."""
+    """Decisions shared by every run of a comparison; a suite can override each."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -41,22 +41,20 @@ class Protocol(BaseModel):
 
     @property
     def probed_angles(self) -> int:
-        """Angles of the rotation probe; none on validation images, which nobody has as they were before."""
+        """Angles of the rotation probe; none on validation images, whose unrotated originals are not kept."""
         return self.probe_angles if self.evaluated_on == "test" else 0
 
     def space(self, image_size: int) -> "Space":
         """Build the shared space at an image size."""
-        from augbench.bench.augmentation.affine_space import (  # here, since whoever reads records needs no torch
-            Space,
-            shared_space,
-        )
+        # here, since reading records needs no torch
+        from augbench.bench.augmentation.affine_space import Space, shared_space
 
         space = shared_space(image_size)
         return Space(image_size, space.padding, self.maximum_rotation, self.maximum_log_scale, self.maximum_shear)
 
 
 class Budget(BaseModel):
-    """How long and with what optimiser a network is trained; belongs to data set and network, not to a method."""
+    """Training length and optimiser of a network; belongs to data set and network, not to a method."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -79,18 +77,18 @@ class Budget(BaseModel):
     acceleration: Acceleration = Field(Acceleration(), description="how a training step is made faster")
 
     def epochs_with(self, copies: int) -> int:
-        """Epochs of a method that sees so many copies of each image, rounded up to whole ones."""
+        """Return the epochs of a method that sees this many copies of each image, rounded up."""
         return -(-self.epochs // copies) if self.equal == "passes" else self.epochs
 
     def images_in_batch(self, copies: int) -> int:
-        """Different images in a batch of a method that sees so many copies of each; at least 1."""
+        """Return the distinct images in a batch of a method that sees this many copies of each; at least 1."""
         return max(1, self.batch_size // copies) if self.copies_in_batch else self.batch_size
 
     def learning_rate_at(self, step: int, steps: int) -> float:
-        """Learning rate of one step out of `steps`, counted from 0.
+        """Return the learning rate of step `step` of `steps`, counted from 0.
 
-        `cosine` falls from the peak to 0; `one-cycle` is that of torch's `OneCycleLR`: up from 1/25 of the peak
-        over the first 30 % of the steps, then down to 4e-6 of it, both along a cosine.
+        `cosine` falls from the peak to 0. `one-cycle` equals torch's `OneCycleLR`: up from 1/25 of the peak over the
+        first 30 % of the steps, then down to 4e-6 of it, both along a cosine.
         """
         if self.schedule == "constant":
             return self.learning_rate

@@ -1,4 +1,4 @@
-"""What a run is: a frozen specification and the identity made from it."""
+"""What a run is: a frozen specification, and the identity computed from it."""
 
 import hashlib
 import json
@@ -26,9 +26,9 @@ class Component(BaseModel):
 
     Attributes:
         name: Registered name.
-        version: Version of the code at the time.
+        version: Version of its code.
         settings: Hyperparameters or options that differ from their defaults: part of the identity.
-        defaults: The other ones: not part of the identity, but compared, so that a changed default is noticed.
+        defaults: The others: not part of the identity, but compared, so that a changed default is noticed.
         checksum: Checksum of the source files of a data set.
     """
 
@@ -67,13 +67,13 @@ class RunSpec(BaseModel):
 
     @cached_property
     def identity(self) -> str:
-        """Identify the run: sha256 over canonical JSON of all that differs from a default, in hexadecimal."""
-        # of all keys "seed" is the last one, so that what stands before it is written once for all seeds
+        """SHA-256 over canonical JSON of everything that differs from a default, in hexadecimal."""
+        # "seed" is the last of all keys, so the text before it is written once for all seeds
         return _sha256(f'{self._all_but_seed.removesuffix("}")},"seed":{self.seed}}}')
 
     @cached_property
     def configuration(self) -> str:
-        """Identify what runs have in common that differ in nothing but their seed; made like the identity."""
+        """Like `identity`, but the same for runs that differ only in their seed."""
         return _sha256(self._all_but_seed)
 
     @cached_property
@@ -86,13 +86,13 @@ class RunSpec(BaseModel):
         return canonical_json(content)
 
     def with_seed(self, seed: int) -> "RunSpec":
-        """Return the run of the same kind with another seed, much faster than a new specification."""
+        """Return the same configuration with another seed, much faster than a new specification."""
         other = self.model_copy(update={"seed": seed})
         other.__dict__["_all_but_seed"] = self._all_but_seed
         return other
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "RunSpec":
-        """Copy as pydantic does, without what was worked out from the old fields."""
+        """Copy as pydantic does, without values cached for the old fields."""
         copy = super().model_copy(update=update, deep=deep)
         for name in ("identity", "configuration", "_all_but_seed"):
             copy.__dict__.pop(name, None)
@@ -100,12 +100,12 @@ class RunSpec(BaseModel):
 
     @property
     def folder_name(self) -> str:
-        """Name of the run's folder: readable in front, the identity's first 12 digits at the end."""
+        """Name of the run's folder, which ends in the first 12 digits of the identity."""
         return f"{self.method.name}_{self.dataset.name}_{self.network.name}_seed{self.seed}_{self.identity[:12]}"
 
 
 def canonical_json(content: object) -> str:
-    """Write JSON in the one form that identities are made from: sorted keys, no blanks, no NaN."""
+    """Write the JSON that identities are computed from: sorted keys, no blanks, no NaN."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
 
 
@@ -114,7 +114,7 @@ def _sha256(text: str) -> str:
 
 
 def settings_in_words(settings: Mapping[str, object]) -> str:
-    """Write settings as tables show them: a long one, such as a whole policy, as the start of its checksum."""
+    """Write settings for tables; a long one, such as a whole policy, becomes the start of its checksum."""
     return ", ".join(f"{safe(key)}={_brief(value)}" for key, value in sorted(settings.items()))
 
 
@@ -156,7 +156,7 @@ def network_component(name: str) -> Component:
 
 def _component(name: str, version: int, model: type[BaseModel], settings: Mapping[str, Any], where: str) -> Component:
     checked = validated(model, settings, f"{name!r} in {where}")
-    for place, number in _infinite(checked.model_dump()):  # of which JSON may make a null without a word
+    for place, number in _infinite(checked.model_dump()):  # JSON may silently make them null
         raise UserError(f"Wrong settings for {name!r} in {where}: {place}: must be a finite number (given: {number}).")
     resolved = _in_fixed_order(checked.model_dump(mode="json"), checked.model_dump())
     changed = {key for key, value in resolved.items() if _differs_from_default(model, key, value)}
@@ -169,7 +169,7 @@ def _component(name: str, version: int, model: type[BaseModel], settings: Mappin
 
 
 def _in_fixed_order(dumped: Any, value: object) -> Any:
-    """Sort what comes from sets, whose order differs from process to process, in what pydantic has made of a value."""
+    """Sort lists that pydantic dumped from sets, whose order differs from process to process."""
     value = value.model_dump() if isinstance(value, BaseModel) else value
     if isinstance(value, set | frozenset):
         return sorted(dumped, key=canonical_json)
@@ -184,7 +184,7 @@ def _in_fixed_order(dumped: Any, value: object) -> Any:
 
 
 def _infinite(value: object, place: str = "") -> Iterator[tuple[str, float]]:
-    """Find numbers that no identity can be made from, also where a model of one's own has let them pass."""
+    """Find numbers that are not finite, also in models that allow them: no identity can include them."""
     if isinstance(value, float) and not math.isfinite(value):
         yield place, value
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
@@ -209,17 +209,17 @@ def validated(model: type[M], values: object, where: str, text: str = "") -> M:
     Args:
         model: The model.
         values: The values.
-        where: Where they stand.
-        text: The TOML that they were read from, in which wrong ones are shown by their line.
+        where: Where they come from.
+        text: The TOML they were read from, for the line of each wrong one.
 
     Raises:
-        UserError: One paragraph that names every wrong key or value, where it stands and what is valid.
+        UserError: One paragraph that names every wrong key or value, its place, and what is valid.
     """
     try:
         return model.model_validate(values)
     except ValidationError as error:
         raise UserError(f"Wrong settings for {where}: " + " ".join(_explain(model, error, text))) from None
-    except UserError as error:  # of a validator that has a paragraph of its own
+    except UserError as error:  # from a validator with its own text
         raise UserError(f"Wrong settings for {where}: {error}") from None
 
 
@@ -238,7 +238,7 @@ def _explain(model: type[BaseModel], error: ValidationError, text: str) -> list[
     for problem in problems:
         place = problem["loc"]
         if any(len(other) > len(place) and other[: len(place)] == place for other in places):
-            continue  # a mistake further inside, which has a sentence of its own, is why this one is reported
+            continue  # caused by a mistake further inside, which has its own sentence
         key = _in_words(place)
         line = f"line {number}: " if text and place and (number := line_of(text, place)) is not None else ""
         if problem["type"] == "extra_forbidden":
@@ -247,20 +247,20 @@ def _explain(model: type[BaseModel], error: ValidationError, text: str) -> list[
             sentences.append(f"{line}{key!r} is missing.")
         else:
             message = IN_TERMS_OF_TOML.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
-            quoted = " (given: " in message  # by a model of its own, further inside
+            quoted = " (given: " in message  # by a nested model
             given = f" (given: {shorten(repr(problem['input']), 60)})" if key and not quoted else ""
             sentences.append(f"{line}{key or 'settings'}: {message}{given}.")
     return sentences
 
 
 def _in_words(place: tuple[int | str, ...]) -> str:
-    """Name a place in a file as people count: `comparisons[1].methods[2].name` for the second method of the first."""
+    """Name a place, counting from 1: `comparisons[1].methods[2]` is the second method of the first comparison."""
     words = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in place)
     return words.removeprefix(".")
 
 
 def _fields_beside(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
-    """Valid keys where a wrong one stands; `place` is the path of keys and positions to it."""
+    """Return the valid keys next to a wrong one; `place` is the path of keys and positions to it."""
     for part in place[:-1]:
         if isinstance(part, str):
             annotation = model.model_fields[part].annotation

@@ -29,7 +29,7 @@ class MethodEntry(_Strict):
     Attributes:
         name: Its name.
         hyperparameters: Those that differ from their defaults.
-        tuning: What it cost to find them, as `augbench tune` writes it: shown in tables, and no part of the identity.
+        tuning: The cost of finding them, as `augbench tune` writes it: shown in tables, not part of the identity.
     """
 
     name: str
@@ -47,7 +47,7 @@ class DatasetEntry(_Strict):
 class Comparison(_Strict):
     """Every method on every data set with one network and one budget.
 
-    The budget is a table of its own or, by the name of a level, what the paper spends on that data set and network.
+    The budget is a table, or the name of a level: then it follows the paper's for that data set and network.
     """
 
     datasets: tuple[DatasetEntry, ...] = Field(min_length=1, strict=False)
@@ -63,10 +63,10 @@ class Comparison(_Strict):
     @model_validator(mode="after")
     def _one_budget(self) -> "Comparison":
         if (self.budget is None) == (self.level is None):
-            raise ValueError('needs either a table [comparisons.budget] or `level = "paper"`, and not both')
+            raise ValueError('needs either a table [comparisons.budget] or `level = "paper"`, not both')
         if self.budget is not None and self._of_budget:
             name = next(iter(self._of_budget))
-            raise ValueError(f"`{name}` belongs into [comparisons.budget] where there is one")
+            raise ValueError(f"`{name}` belongs into [comparisons.budget], which is given too")
         return self
 
     def specs(self, seed: int, protocol: Protocol, where: str) -> Iterator[RunSpec]:
@@ -87,17 +87,17 @@ class Comparison(_Strict):
                 )
 
     def at_level(self, level: LevelName | None) -> "Comparison":
-        """Return the comparison with another level of the paper's budgets, or as it is for None."""
+        """Return the comparison with another level of the paper's budgets, or unchanged for None."""
         return self.model_copy(update={"level": level}) if level else self
 
     def leaves_out(self, rank: int) -> bool:
-        """Whether its level has no run with the suite's seed in this place, counted from 0."""
+        """Whether its level drops the seed at this position, counted from 0."""
         most = self._shortening.seeds
         return most is not None and rank >= most
 
     @property
     def _shortening(self) -> Level:
-        """What its level does to it: nothing where it has a budget of its own, as at the level of the paper."""
+        """The level that shortens it; a comparison with its own budget has the level `paper`, which changes nothing."""
         return budgets().levels[self.level or LevelName.PAPER]
 
     def _paper_budget(self, dataset: str, level: Level) -> Budget:
@@ -105,13 +105,13 @@ class Comparison(_Strict):
 
     @property
     def _of_budget(self) -> dict[str, Any]:
-        """What replaces parts of the paper's budget."""
+        """Given values that replace parts of the paper's budget."""
         given = {name: getattr(self, name) for name in ("equal", "copies_in_batch", "baseline_copies", "acceleration")}
         return {name: value for name, value in given.items() if value is not None}
 
 
 class Suite(_Strict):
-    """Comparisons that are planned, run and shown together: its own, and those of the built-in suites it includes."""
+    """Comparisons that are planned, run and shown together: its own and those of included built-in suites."""
 
     name: str
     title: str
@@ -129,7 +129,7 @@ class Suite(_Strict):
             if name not in texts:
                 raise ValueError(one_of("suite", name, texts).rstrip("."))
             if "includes" in tomllib.loads(texts[name]):
-                raise ValueError(f"{name!r} includes suites itself; name those")
+                raise ValueError(f"{name!r} includes suites itself; name those instead")
         return names
 
     @field_validator("seeds")
@@ -137,7 +137,7 @@ class Suite(_Strict):
     def _different_seeds(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
         twice = [seed for seed, count in Counter(seeds).items() if count > 1]
         if twice:
-            raise ValueError(f"{twice[0]} is there {seeds.count(twice[0])} times, and a run with a seed is made once")
+            raise ValueError(f"{twice[0]} is there {seeds.count(twice[0])} times; each seed is run once")
         return seeds
 
     @model_validator(mode="after")
@@ -148,13 +148,13 @@ class Suite(_Strict):
             raise ValueError("needs `seeds`, such as seeds = [0, 1, 2]")
         if not self.comparisons and (self.seeds or self.protocol != Protocol()):
             raise ValueError(
-                "`seeds` and [protocol] are those of the suite's own [[comparisons]], of which there are none; the "
-                "suites in `includes` keep theirs. Leave them out, or copy such a suite: `augbench list suites NAME`"
+                "`seeds` and [protocol] apply to the suite's own [[comparisons]], and it has none; the suites in "
+                "`includes` keep theirs. Leave them out, or copy such a suite: `augbench list suites NAME`"
             )
         return self
 
     def at_level(self, level: LevelName | None) -> "Suite":
-        """Return the suite with another level of the paper's budgets, or as it is for None.
+        """Return the suite with another level of the paper's budgets, or unchanged for None.
 
         Raises:
             UserError: If a comparison has a budget of its own.
@@ -162,8 +162,8 @@ class Suite(_Strict):
         for suite in self._parts() if level else ():
             if any(comparison.level is None for comparison in suite.comparisons):
                 raise UserError(
-                    f"The suite {suite.name!r} has a budget of its own, so there is no {level} one. Leave --budget "
-                    f'out, or write `level = "{level}"` in place of the table [comparisons.budget].'
+                    f"The suite {suite.name!r} has a budget of its own, so there is no {level} one. Omit --budget, or "
+                    f'replace the table [comparisons.budget] by `level = "{level}"`.'
                 )
         copy = self.model_copy()
         copy._level = level or self._level
@@ -192,7 +192,7 @@ class Suite(_Strict):
         return tuple(specs.values())
 
     def tunings(self) -> dict[str, TuningCost]:
-        """Say what it cost to find the hyperparameters of runs, by their kind (`RunSpec.kind`), where that is known.
+        """Return the known costs of finding hyperparameters, by `RunSpec.configuration`.
 
         Raises:
             UserError: If a method, data set, network or setting does not exist or is out of range.

@@ -1,4 +1,4 @@
-"""What a tuning cost: part of what it takes to get a method's results, kept beside the runs that use its values."""
+"""The cost of a tuning, part of the cost of a method's results; stored beside the runs that use its values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,19 +7,19 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 NAME = "tuning.json"
-"""File beside a run's specification in which its `TuningCost` stands."""
+"""File beside a run's specification with its `TuningCost`."""
 
 SearchKind = Literal["random", "optuna", "asha"]
 
 
 class TuningCost(BaseModel):
-    """How many values were tried for a method on a data set, and what that cost.
+    """How many settings were tried for a method on a data set, and the cost.
 
     Attributes:
-        trials: Values tried, those that are used where nothing is tuned among them.
+        trials: Settings tried, the defaults included.
         search: How they were chosen: `random`, `optuna` or `asha`.
-        seconds: By name of device, wall-clock seconds of all trials: of different devices never added up.
-        image_passes: Images that went through a network in all trials, forwards.
+        seconds: Wall-clock seconds of all trials by device, never summed over devices.
+        image_passes: Forward passes of images through a network in all trials.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -32,13 +32,13 @@ class TuningCost(BaseModel):
 
 @dataclass
 class Spent:
-    """Seconds by device and by phase, and image passes by phase, added up over runs."""
+    """Seconds by device and phase, and image passes by phase, summed over runs."""
 
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     image_passes: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: "Spent") -> None:
-        """Add what another one has."""
+        """Add those of another one."""
         for device, phases in other.seconds.items():
             own = self.seconds.setdefault(device, {})
             for phase, seconds in phases.items():

@@ -1,10 +1,10 @@
-"""Measure some training steps and some of the evaluation here, to know what a whole run costs."""
+"""Time some training steps and part of the evaluation here, to estimate the cost of a whole run."""
 
 import hashlib
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,9 @@ from augbench.bench.training.stopping import StopRequested
 from augbench.bench.training.trainer import Trainer, new_trainer
 
 FILE = "calibration.json"
-FEWEST = 2  # images to begin with: what normalises over a batch needs as many
-LONG_STEP = 2.0  # seconds; a batch for which a step takes longer is not doubled any more
-LONG_PASS = 0.4  # seconds, the same for a pass of the evaluation
+FEWEST = 2  # images to begin with; batch normalisation needs two
+LONG_STEP = 2.0  # seconds of a step above which the batch is not doubled again
+LONG_PASS = 0.4  # the same for a pass of the evaluation
 WARM_UP_STEPS = 3
 TIMED_STEPS = 20
 MOST_SECONDS = 6.0  # of timed steps, after the second one
@@ -36,18 +36,18 @@ Clock = Callable[[], float]
 
 
 class Measurement(BaseModel):
-    """What was measured of a kind of runs on a device.
+    """Measured cost of a configuration on a device.
 
     Attributes:
-        kind: The kind.
+        kind: The configuration, `RunSpec.configuration`.
         device: Model of the device.
         gpu: Whether it is a GPU.
         what: Method, data set and network, for people.
-        seconds: Expected seconds of each phase that can be known.
+        seconds: Expected seconds of each phase of known length.
         steps: Training steps that were timed.
-        whole_batch: Whether they had a whole batch each. Where that takes seconds they have a part of one, and what
-            belongs to a step and not to its images is counted too often.
-        search_unknown: Whether there is a search phase besides, of unknown length.
+        whole_batch: Whether each step had a whole batch. If that takes seconds, steps have a part of one, and their
+            fixed cost is counted too often.
+        search_unknown: Whether there is also a search phase, of unknown length.
         time: When it was measured.
     """
 
@@ -65,12 +65,12 @@ class Measurement(BaseModel):
 
     @property
     def key(self) -> str:
-        """Under what it is stored: a later measurement of the same kind on the same device takes its place."""
+        """Key it is stored under: a later measurement of the same configuration and device replaces it."""
         return hashlib.sha256(canonical_json([self.kind, self.device]).encode()).hexdigest()
 
 
 def read_measurements(out: Path) -> list[Measurement]:
-    """Read what was measured for an output folder; empty where nothing was.
+    """Read the measurements of an output folder; empty if there are none.
 
     Raises:
         UserError: If the file is damaged or cannot be read.
@@ -90,7 +90,7 @@ def read_measurements(out: Path) -> list[Measurement]:
 
 
 def add_measurement(out: Path, measurement: Measurement) -> None:
-    """Keep a measurement beside the runs.
+    """Store a measurement beside the runs.
 
     Raises:
         UserError: If the file is damaged or cannot be written.
@@ -101,24 +101,24 @@ def add_measurement(out: Path, measurement: Measurement) -> None:
 
 
 def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock | None = None) -> Measurement:
-    """Time some steps and some of the evaluation of a run and work out what all of it takes.
+    """Time some steps and part of the evaluation of a run, and compute what the whole run takes.
 
-    Nothing is written and no result is made. It takes some ten seconds at most unless two single steps on two images
-    take longer. The random state of torch is left changed.
+    Nothing is written. It takes about ten seconds at most, unless two steps on two images take longer. It changes the
+    random state of torch.
 
     Args:
-        spec: A run of the kind.
-        data: Its data set, whole.
-        device: Where to measure; the number of threads is that of this process.
-        clock: Seconds now, when the device has done all that it was told; for tests.
+        spec: A run of the configuration.
+        data: Its whole data set.
+        device: Where to measure, with the threads of this process.
+        clock: Returns the seconds when the device has finished its work; for tests.
     """
     now = clock or _clock_of(device)
     trainer = new_trainer(spec, data, device)
     searched = _search_seconds(trainer, now) if trainer.method.searches else 0.0
     compiled = {"compilation": _seconds_of(trainer.compile, now)} if trainer.compiles else {}
-    step = _time_steps(trainer, now)
+    times, batch = _time_steps(trainer, now)
     epochs, images = trainer.epochs, len(trainer.data.train)
-    training = step.seconds / step.images * images * epochs
+    training = statistics.median(times) / batch * images * epochs
     seconds = compiled | {"training": training, "evaluation": _evaluation_seconds(trainer, now)}
     return Measurement(
         kind=spec.configuration,
@@ -126,8 +126,8 @@ def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock |
         gpu=device.type == "cuda",
         what=f"{spec.method.label}, {spec.dataset.label}, {spec.network.label}, {epochs} epochs",
         seconds=seconds if searched is None else seconds | {"search": searched},
-        steps=step.timed,
-        whole_batch=step.images >= min(trainer.batch_size, images),
+        steps=len(times),
+        whole_batch=batch >= min(trainer.batch_size, images),
         search_unknown=searched is None,
         time=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -143,47 +143,25 @@ def _clock_of(device: torch.device) -> Clock:
 
 
 class _Interrupter:
-    """Breaks a run off at the first image that its search looks at, or where there is nothing to search for."""
+    """Stops a run at the first image that its search looks at, or after a search that looks at none."""
 
     def during_search(self, trainer: Trainer) -> None:
-        """Break off."""
+        """Stop."""
         raise StopRequested
 
-    def after_step(self, trainer: Trainer) -> None:
-        """Break off."""
-        raise StopRequested
-
-    def after_phase(self, trainer: Trainer) -> None:
-        """Break off."""
-        raise StopRequested
+    after_step = after_phase = during_search
 
 
 def _search_seconds(trainer: Trainer, now: Clock) -> float | None:
-    """Return how long a search takes that looks at no image, as with a policy that was given; None for others."""
+    """Return the seconds of a search that looks at no image, as with a given policy; None for other searches."""
     start = now()
-    try:
+    with suppress(StopRequested):
         trainer.train(_Interrupter())
-    except StopRequested:
-        pass
     return now() - start if trainer.searched else None
 
 
-@dataclass(frozen=True)
-class StepTime:
-    """Time of a training step.
-
-    Attributes:
-        seconds: Median.
-        images: Images in the batch, copies not counted.
-        timed: Steps that were timed.
-    """
-
-    seconds: float
-    images: int
-    timed: int
-
-
-def _time_steps(trainer: Trainer, now: Clock) -> StepTime:
+def _time_steps(trainer: Trainer, now: Clock) -> tuple[list[float], int]:
+    """Time training steps; return the seconds of each, and the images in their batch, copies not counted."""
     trainer.method.start_epoch(0)
     trainer.network.train()
     batch = epoch_order(trainer.spec.seed, 0, len(trainer.data.train)).to(trainer.device)
@@ -196,28 +174,27 @@ def _time_steps(trainer: Trainer, now: Clock) -> StepTime:
     if taken <= LONG_STEP:
         for _ in range(WARM_UP_STEPS):
             step(size)
-    times = repeated(lambda: step(size), now)
-    return StepTime(statistics.median(times), size, len(times))
+    return repeated(lambda: step(size), now), size
 
 
 def doubled(work: Callable[[int], object], most: int, long: float, now: Clock) -> tuple[int, float]:
-    """Do something with twice as many images each time, until there are no more or it takes long.
+    """Do work with twice as many images each time, until there are no more or it takes long.
 
     Args:
         work: What to do with a number of images.
         most: Largest number of images.
-        long: Seconds after which the number is not doubled any more.
+        long: Seconds above which the number is not doubled again.
         now: The clock.
 
     Returns:
-        The last number of images, and the seconds that it took, the shorter of two times.
+        The last number of images, and its seconds, the shorter of two times.
     """
     images = min(FEWEST, most)
     while True:
         on_these = partial(work, images)
         taken = _seconds_of(on_these, now)
         if images >= most or taken > long:
-            # At first there is work that is done only once, so what ends the doubling is timed a second time.
+            # The first time may include work that is done only once, so time it again before ending the doubling.
             taken = min(taken, _seconds_of(on_these, now))
             if images >= most or taken > long:
                 return images, taken
@@ -231,7 +208,7 @@ def _seconds_of(work: Callable[[], object], now: Clock) -> float:
 
 
 def repeated(work: Callable[[], object], now: Clock) -> list[float]:
-    """Do something some times over, and at least twice; returns the seconds of each time."""
+    """Do work repeatedly, at least twice; return the seconds of each time."""
     times: list[float] = []
     while len(times) < TIMED_STEPS and (len(times) < 2 or sum(times) < MOST_SECONDS):
         times.append(_seconds_of(work, now))
@@ -240,7 +217,7 @@ def repeated(work: Callable[[], object], now: Clock) -> list[float]:
 
 @torch.no_grad()
 def _evaluation_seconds(trainer: Trainer, now: Clock) -> float:
-    """Work out what an evaluation takes from some test images: each of its parts costs as much for each image."""
+    """Extrapolate from some test images what an evaluation takes: the cost of each part is proportional to images."""
     network, protocol, test = trainer.network.eval(), trainer.spec.protocol, trainer.data.test
     source = generator(trainer.spec.seed, "test/0", trainer.device)
     policy = trainer.method.test_policy()

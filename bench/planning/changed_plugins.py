@@ -1,5 +1,6 @@
-"""Plug-in files that have changed since runs were made with them: their identity does not show it, so it is said."""
+"""Plug-in files that have changed since runs were made with them, which the identity of the runs does not show."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,24 +12,24 @@ from augbench.bench.registry.plugins import Plugin, plugin_of
 from augbench.bench.runs.run_folder import RunFolder, RunState
 
 NOT_CONTINUED = (RunState.DONE, RunState.FAILED, RunState.RUNNING, RunState.UNKNOWN)
+FINISHED = "made; raise `version` in it to have such runs computed anew: finished runs are never computed again."
+STARTED = "begun; raise `version` in it to have such runs start anew, or they resume with the new content."
 
 
 def changed_plugins(runs: Iterable[PlannedRun]) -> list[str]:
-    """Say which plug-in files have changed since which runs were made or begun, a sentence for each.
+    """Say which plug-in files have changed since which runs were finished or started, in one sentence each.
 
     Args:
-        runs: Runs of a plan; those count whose method, data set or network stands in a plug-in.
+        runs: Runs of a plan; those without a method, data set or network from a plug-in are ignored.
     """
-    made: dict[str, list[str]] = {}
-    begun: dict[str, list[str]] = {}
+    changed: dict[tuple[str, str], list[str]] = defaultdict(list)
     for run in runs:
         half_done = run.state not in NOT_CONTINUED and run.folder.checkpoint.exists()
-        if run.state is not RunState.DONE and not half_done:
-            continue
-        for plugin in _plugins_of(run.spec):
-            if _has_changed(plugin, run.folder):
-                (begun if half_done else made).setdefault(plugin.path.name, []).append(run.folder.path.name)
-    return [*map(_of_made_ones, made.items()), *map(_of_begun_ones, begun.items())]
+        if run.state is RunState.DONE or half_done:
+            for plugin in _plugins_of(run.spec):
+                if _has_changed(plugin, run.folder):
+                    changed[STARTED if half_done else FINISHED, plugin.path.name].append(run.folder.path.name)
+    return [f"{file} has changed since {_counted(names)} {advice}" for (advice, file), names in sorted(changed.items())]
 
 
 def _plugins_of(spec: RunSpec) -> Iterator[Plugin]:
@@ -44,28 +45,12 @@ def _plugins_of(spec: RunSpec) -> Iterator[Plugin]:
 
 
 def _has_changed(plugin: Plugin, folder: RunFolder) -> bool:
-    """Whether the last attempt at a run was made with other content; false where nothing is recorded."""
+    """Whether the last attempt at a run used another version of the file; false if nothing is recorded."""
     try:
         recorded = read_json(folder.path / "environment.json")["attempts"][-1]["plugins"]
         return plugin.sha256 not in [one["sha256"] for one in recorded]
     except (ValueError, KeyError, IndexError, TypeError):
         return False
-
-
-def _of_made_ones(changed: tuple[str, list[str]]) -> str:
-    file, names = changed
-    return (
-        f"{file} has changed since {_counted(names)} made; raise `version` in it to have such runs computed anew: "
-        "finished runs are never computed again."
-    )
-
-
-def _of_begun_ones(changed: tuple[str, list[str]]) -> str:
-    file, names = changed
-    return (
-        f"{file} has changed since {_counted(names)} begun; raise `version` in it to have such runs start anew, else "
-        "what is left of them is computed with the file as it is now."
-    )
 
 
 def _counted(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the runs of a plan cost: from finished runs of the same kind, else from measured steps, else unknown."""
+"""The cost of the runs of a plan: from finished runs of the same configuration, else from measured steps."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,12 +10,12 @@ from augbench.bench.common.files import read_json
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.planning.calibration import Measurement, read_measurements
-from augbench.bench.planning.plan import Plan, PlannedRun, Seconds, seconds_of_others
+from augbench.bench.planning.plan import Plan, PlannedRun, seconds_of_others
 from augbench.bench.planning.profile import Profile
 from augbench.bench.runs.run_folder import RunFolder, RunState
 
 SECONDS_IN_AN_HOUR = 3600
-SHORTEST_SEARCH = 1.0  # seconds; to find out that there is nothing to search for takes less
+SHORTEST_SEARCH = 1.0  # seconds; finding out that there is nothing to search for takes less
 
 
 class Source(StrEnum):
@@ -27,16 +27,16 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one run of a kind is expected to cost on a device.
+    """Expected cost of one run of a configuration on a device.
 
     Attributes:
         device: Model of the device.
         gpu: Whether it is a GPU.
-        seconds: Wall-clock seconds of each phase that is known.
+        seconds: Wall-clock seconds of each phase of known length.
         source: What the seconds were made from.
         count: Number of finished runs or of measured steps.
-        search_unknown: Whether there is a search phase besides, of unknown length.
-        too_high: Whether it is rather too high, since steps were measured on a part of a batch each.
+        search_unknown: Whether there is also a search phase, of unknown length.
+        too_high: Whether it is an upper estimate, since each measured step had a part of a batch.
     """
 
     device: str
@@ -49,46 +49,27 @@ class Estimate:
 
     @property
     def known_hours(self) -> float:
-        """Hours of the phases that are known."""
+        """Hours of the phases of known length."""
         return sum(self.seconds.values()) / SECONDS_IN_AN_HOUR
 
     @property
     def hours(self) -> float | None:
-        """Hours of one run on its device; None where a phase is unknown."""
+        """Hours of one run on its device; None if the length of a phase is unknown."""
         return None if self.search_unknown else self.known_hours
 
 
-@dataclass(frozen=True)
-class Finished:
-    """A finished run.
-
-    Attributes:
-        kind: Its kind.
-        folder: Its folder.
-        seconds: What it has cost.
-    """
-
-    kind: str
-    folder: RunFolder
-    seconds: Seconds
+def finished_runs(plan: Plan, out: Path) -> list[PlannedRun]:
+    """List the finished runs of an output folder whose configuration is in a plan, also those outside the plan."""
+    others = [PlannedRun(spec, folder, RunState.DONE, cost) for spec, folder, cost in seconds_of_others(plan.runs, out)]
+    return [run for run in plan.runs if run.state is RunState.DONE] + others
 
 
-def finished_runs(plan: Plan, out: Path) -> list[Finished]:
-    """List the finished runs of an output folder that are of a kind in a plan, be they in the plan or not."""
-    inside = [
-        Finished(run.spec.configuration, run.folder, run.seconds) for run in plan.runs if run.state is RunState.DONE
-    ]
-    return inside + [
-        Finished(spec.configuration, folder, seconds) for spec, folder, seconds in seconds_of_others(plan.runs, out)
-    ]
+def estimates(finished: Iterable[PlannedRun], measurements: Iterable[Measurement], here: str) -> dict[str, Estimate]:
+    """Estimate what one run of each configuration costs.
 
-
-def estimates(finished: Iterable[Finished], measurements: Iterable[Measurement], here: str) -> dict[str, Estimate]:
-    """Estimate what one run of each kind costs.
-
-    Seconds of different devices are never mixed: those of the device count on which most runs were finished, and for
-    a kind without any there, of the device on which most of its own were. A run that went on on another device counts
-    for none. Measured steps count for kinds without finished runs, those of this device first.
+    Seconds of different devices are never mixed. The device with most finished runs counts; for a configuration
+    without any there, the device with most of its own. A run that moved between devices counts for none. Measured
+    steps count for configurations without finished runs, those of this device first.
 
     Args:
         finished: Finished runs.
@@ -96,16 +77,16 @@ def estimates(finished: Iterable[Finished], measurements: Iterable[Measurement],
         here: Model of this device.
 
     Returns:
-        By kind; kinds about which nothing is known are left out.
+        Estimates by configuration; those of unknown cost are absent.
     """
     runs = [run for run in finished if len(run.seconds) == 1]
     on_device = Counter(device for run in runs for device in run.seconds)
     found: dict[str, Estimate] = {}
     for measured in sorted(measurements, key=lambda one: (one.device != here, one.device)):
         found.setdefault(measured.kind, _from_steps(measured))
-    by_kind: dict[str, dict[str, list[Finished]]] = defaultdict(lambda: defaultdict(list))
+    by_kind: dict[str, dict[str, list[PlannedRun]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        by_kind[run.kind][next(iter(run.seconds))].append(run)
+        by_kind[run.spec.configuration][next(iter(run.seconds))].append(run)
     usual = max(on_device, key=lambda device: (on_device[device], device), default="")
     is_gpu: dict[str, bool] = {}
     for kind, devices in by_kind.items():
@@ -128,7 +109,7 @@ def _from_steps(measured: Measurement) -> Estimate:
     )
 
 
-def _from_runs(device: str, gpu: bool, runs: Sequence[Finished]) -> Estimate:
+def _from_runs(device: str, gpu: bool, runs: Sequence[PlannedRun]) -> Estimate:
     sums: Counter[str] = Counter()
     for run in runs:
         sums.update(run.seconds[device])
@@ -137,7 +118,7 @@ def _from_runs(device: str, gpu: bool, runs: Sequence[Finished]) -> Estimate:
 
 
 def _was_gpu(folder: RunFolder, device: str) -> bool:
-    """Tell from a finished run's surroundings whether the device that it names is a GPU."""
+    """Tell from the recorded environment of a finished run whether a device is a GPU."""
     try:
         attempts = read_json(folder.path / "environment.json")["attempts"]
         return any(one["device"] == device and one["device_uuid"] is not None for one in attempts)
@@ -147,15 +128,15 @@ def _was_gpu(folder: RunFolder, device: str) -> bool:
 
 @dataclass(frozen=True)
 class Group:
-    """The runs of a plan that differ in nothing but their seed.
+    """The runs of a plan that differ only in their seed.
 
     Attributes:
         spec: Specification of one of them.
-        states: How many of them are in which state.
-        estimate: What one of them costs; None where nothing is known.
+        states: Number of runs in each state.
+        estimate: Cost of one of them; None if unknown.
         gpus: GPUs that each of them holds.
         limit_minutes: Time limit of one job; None for none.
-        searches: Whether there is a search phase, which is not saved half-way.
+        searches: Whether there is a search phase, which is not saved midway.
     """
 
     spec: RunSpec
@@ -167,12 +148,12 @@ class Group:
 
     @property
     def to_do(self) -> int:
-        """Runs that `augbench run` would go on with; failed ones are not among them."""
+        """Runs that `augbench run` would execute; failed ones are not among them."""
         return self.states.total() - self.states[RunState.DONE] - self.states[RunState.FAILED]
 
     @property
     def device_hours(self) -> float | None:
-        """Device hours of one run: hours on a CPU, hours times GPUs on a GPU; None where they are unknown."""
+        """Device hours of one run: hours on a CPU, hours times GPUs on a GPU; None if unknown."""
         hours = self.estimate.hours if self.estimate else None
         return None if hours is None or self.estimate is None else hours * (self.gpus if self.estimate.gpu else 1)
 
@@ -182,9 +163,9 @@ class Hours:
     """A sum of device hours.
 
     Attributes:
-        by_device: Device hours by model of the device: they are never added up over devices that differ.
-        runs: Runs that are in the sum.
-        unknown: Runs of unknown cost, which are not.
+        by_device: Device hours by model of the device, never summed over different models.
+        runs: Runs in the sum.
+        unknown: Runs of unknown cost, which the sum excludes.
     """
 
     by_device: Mapping[str, float]
@@ -193,12 +174,12 @@ class Hours:
 
     @property
     def known(self) -> float:
-        """Hours of all devices together, to compare with a limit."""
+        """Hours on all devices together, to compare with a limit."""
         return sum(self.by_device.values())
 
 
 def groups_of(plan: Plan, out: Path, profile: Profile, here: str) -> list[Group]:
-    """Sum a plan up by kinds of runs, in the order of the plan.
+    """Sum up a plan by configuration, in the order of the plan.
 
     Args:
         plan: The plan.
@@ -222,17 +203,12 @@ def _group(spec: RunSpec, states: Counter[RunState], estimate: Estimate | None, 
     resources = profile.resources_for(spec.method.name)
     searches = methods().get(spec.method.name).searches
     if estimate is not None and not estimate.search_unknown:
-        searches = estimate.seconds.get("search", 0) > SHORTEST_SEARCH  # a policy that was given is not searched for
+        searches = estimate.seconds.get("search", 0) > SHORTEST_SEARCH  # a given policy needs no search
     return Group(spec, states, estimate, resources.gpus or 1, resources.time_minutes, searches)
 
 
 def sum_of(groups: Iterable[Group], count: Callable[[Group], int]) -> Hours:
-    """Add up device hours over what is known.
-
-    Args:
-        groups: Runs.
-        count: How many runs of a group count.
-    """
+    """Add up the device hours of runs of known cost; `count` says how many runs of a group count."""
     by_device: dict[str, float] = defaultdict(float)
     runs = unknown = 0
     for group in groups:
@@ -246,7 +222,7 @@ def sum_of(groups: Iterable[Group], count: Callable[[Group], int]) -> Hours:
 
 
 def left(groups: Iterable[Group]) -> Hours:
-    """Device hours of the runs that are to do; one that is under way counts in full."""
+    """Device hours of the runs to do; a running one counts in full."""
     return sum_of(groups, lambda group: group.to_do)
 
 
@@ -256,10 +232,10 @@ def in_all(groups: Iterable[Group]) -> Hours:
 
 
 def longest_jobs(groups: Sequence[Group]) -> list[Group]:
-    """Find the longest run that is to do, and the longest one of each other method that is longer than its limit.
+    """Find the longest run to do, and the longest one of each other method that exceeds its time limit.
 
     Returns:
-        Groups with an estimate, the longest first, at most one for each method; empty where nothing is known.
+        Groups with an estimate, the longest first, at most one per method.
     """
     known = [group for group in groups if group.to_do and group.estimate is not None]
     known.sort(key=_hours, reverse=True)
@@ -275,19 +251,15 @@ def _hours(group: Group) -> float:
 
 
 def cost_to_confirm(runs: Iterable[PlannedRun], out: Path, profile: Profile, here: str) -> Hours:
-    """Estimate what `augbench run` is about to spend.
+    """Estimate what placing some runs of an output folder will cost.
 
     Args:
-        runs: Runs that are to be placed.
-        out: Their output folder, with the finished runs to go by.
+        runs: The runs to place.
+        out: Their output folder, whose finished runs give the estimates.
         profile: Resources of each run.
         here: Model of this device.
-
-    Returns:
-        The device hours of those whose cost is known, and how many there are of unknown cost.
 
     Raises:
         UserError: If the file with measured steps is damaged.
     """
-    groups = groups_of(Plan(tuple(runs)), out, profile, here)
-    return sum_of(groups, lambda group: group.states.total())
+    return in_all(groups_of(Plan(tuple(runs)), out, profile, here))

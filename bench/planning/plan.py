@@ -30,7 +30,7 @@ class PlannedRun:
         spec: What the run is.
         folder: Where it is or will be.
         state: Its state.
-        seconds: What it has cost if it is done.
+        seconds: Its cost if it is done.
     """
 
     spec: RunSpec
@@ -41,11 +41,11 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a suite, in the order in which they are to be placed.
+    """The runs of a suite, in the order of placing.
 
     Attributes:
-        runs: All whose folder is sound or not there yet.
-        damaged: What is wrong with the folder of each other one.
+        runs: Those whose folder is intact or does not exist yet.
+        damaged: The problem with the folder of each other run.
     """
 
     runs: tuple[PlannedRun, ...]
@@ -56,17 +56,17 @@ class Plan:
         return dict(Counter(run.state for run in self.runs))
 
     def to_do(self, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
-        """Runs that have no result yet; failed ones only where they are to be tried again."""
+        """Return the runs without a result; failed ones only if they are to be retried."""
         finished = {RunState.DONE} if retry_failed else {RunState.DONE, RunState.FAILED}
         return tuple(run for run in self.runs if run.state not in finished)
 
     def unfinished(self) -> tuple[PlannedRun, ...]:
-        """Runs that have no result."""
+        """Return the runs without a result, failed ones included."""
         return tuple(run for run in self.runs if run.state is not RunState.DONE)
 
     def summary(self) -> str:
         """Count the runs in each state, such as `3 runs: 1 done, 2 missing.`."""
-        left_out = f" Besides, {runs_in_words(len(self.damaged))} left out." if self.damaged else ""
+        left_out = f" {runs_in_words(len(self.damaged))} left out." if self.damaged else ""
         return counts_in_words(self.counts()) + left_out
 
 
@@ -77,24 +77,24 @@ def counts_in_words(counts: Mapping[RunState, int]) -> str:
 
 
 def state_in_words(state: RunState) -> str:
-    """Name a state where runs are counted: what is planned and no more is missing."""
+    """Name a state for counts: planned runs are missing."""
     return "missing" if state is RunState.PLANNED else str(state)
 
 
 def runs_in_words(count: int) -> str:
-    """Say how many runs."""
+    """Write a number of runs."""
     return "1 run" if count == 1 else f"{count} runs"
 
 
 def make_plan(suite: Suite, out: Path) -> Plan:
-    """Resolve a suite against what is in an output folder already.
+    """Resolve a suite against the contents of an output folder.
 
     Args:
-        suite: What is to be run.
+        suite: What to run.
         out: The output folder, which need not exist.
 
     Raises:
-        UserError: If the suite has wrong names or values, the output folder is of a newer protocol, or a run was made
+        UserError: If the suite has wrong names or values, the output folder has a newer protocol, or a run was made
             with other defaults than today's.
     """
     check_output_folder(out)
@@ -111,7 +111,7 @@ def make_plan(suite: Suite, out: Path) -> Plan:
 
 
 def folder_names(out: Path) -> frozenset[str]:
-    """List once what is in an output folder, which need not exist; much faster than to ask for each run."""
+    """List the run folders of an output folder, which need not exist; much faster than asking for each run."""
     try:
         return frozenset(os.listdir(out / "runs"))  # noqa: PTH208 - names are all that is needed
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def _planned(spec: RunSpec, runs: Path, there: frozenset[str], known: "_KnownSpe
         return PlannedRun(spec, folder, RunState.PLANNED)
     try:
         known.check(folder, spec)
-    except NotReadableError:  # of somebody else, and no matter for the other runs
+    except NotReadableError:  # somebody else's, and irrelevant for the other runs
         return PlannedRun(spec, folder, RunState.UNKNOWN)
     result = read_result(folder, spec.identity)
     if result is None:
@@ -168,24 +168,24 @@ class _KnownSpecs:
         changes = list(_differences(read.model_dump(), spec.model_dump()))
         if changes:
             raise UserError(
-                f"{folder.path} holds a run that was made with other defaults: {'; '.join(changes)}. Its identity "
-                "leaves defaults out, so both cannot stand in one folder. Write the old values into the suite to keep "
+                f"{folder.path} holds a run that was made with other defaults: {'; '.join(changes)}. Identities "
+                "leave out defaults, so both runs would share this folder. Write the old values into the suite to keep "
                 "the run, or choose another folder with --out to make a new one."
             )
         self._same.add(compared)
 
 
 def seconds_of_others(runs: Iterable[PlannedRun], out: Path) -> Iterator[tuple[RunSpec, RunFolder, Seconds]]:
-    """Find finished runs of the same kinds that are not in a plan, such as those of another suite with other seeds.
+    """Find finished runs outside a plan with the same configurations, such as those with other seeds.
 
-    What is damaged is passed over: nobody has asked for it.
+    Damaged folders are skipped, since nobody has asked for them.
 
     Args:
         runs: The runs of the plan.
         out: Their output folder.
 
     Yields:
-        A specification of the same kind, the folder, and what the run has cost.
+        A specification with the same configuration, the folder, and the cost of the run.
     """
     specs = {run.spec.configuration: run.spec for run in runs}
     planned = {run.folder.path.name for run in runs}
@@ -202,7 +202,7 @@ def seconds_of_others(runs: Iterable[PlannedRun], out: Path) -> Iterator[tuple[R
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    """Say what has changed. Settings that are newer than the run are passed over: it did what their default says."""
+    """Say what has changed, except settings newer than the run, which behaved as their defaults say."""
     for key in sorted(old):
         before, after = old[key], new.get(key, "gone")
         if isinstance(before, dict) and isinstance(after, dict):

@@ -1,4 +1,4 @@
-"""A profile: how runs are placed on one's machines. Read from TOML; never part of a run's identity."""
+"""A profile: how runs are placed on your machines. Read from TOML; never part of a run's identity."""
 
 import re
 from datetime import time
@@ -29,7 +29,7 @@ OWN_OPTIONS = ("array", "error", "job-name", "open-mode", "output", "signal", "w
 
 
 def _read_time(value: object) -> object:
-    """Take what TOML makes of hours that are not in quotes, too."""
+    """Also accept a time without quotes, which TOML reads as a time of day."""
     return value.strftime("%H:%M:%S") if isinstance(value, time) else value
 
 
@@ -42,13 +42,13 @@ def _checked_time(text: str | None) -> str | None:
 def _left_to_the_launcher(options: dict[str, str | int | bool]) -> dict[str, str | int | bool]:
     for name in options:
         if name.replace("_", "-") in OWN_OPTIONS:
-            raise ValueError(f"{name} cannot be given: the launcher needs it to find jobs, runs and logs again")
+            raise ValueError(f"{name} cannot be given: the launcher sets it to find jobs, runs and logs")
     return options
 
 
 def _known_device(name: str) -> str:
     if not DEVICE.fullmatch(name):
-        raise ValueError("must be auto, cpu, cuda or, for one of several GPUs, cuda:N with N from 0")
+        raise ValueError("must be auto, cpu, cuda or cuda:N, with N from 0")
     return name
 
 
@@ -60,8 +60,8 @@ class Resources(_Strict):
     """What one run needs.
 
     Attributes:
-        cpus: CPU cores, and threads of the run. With Ray a share below 1 lets several runs have one core.
-        gpus: GPUs; a fraction lets runs share one where the launcher can do that. None asks for none in particular.
+        cpus: CPU cores, and threads of the run. With Ray, a fraction below 1 lets several runs share a core.
+        gpus: GPUs; a fraction lets runs share one if the launcher supports it. None requests none in particular.
         memory_gb: Main memory in GB; None leaves it to the cluster.
         time: Time limit, `[days-]hours:minutes[:seconds]`; None for none.
     """
@@ -73,7 +73,7 @@ class Resources(_Strict):
 
     @property
     def threads(self) -> int:
-        """Threads of the run: one where it has a share of a core."""
+        """Threads of the run: one if it has a fraction of a core."""
         return max(1, int(self.cpus))
 
     @property
@@ -87,11 +87,11 @@ class Resources(_Strict):
 
 
 class Confirm(_Strict):
-    """Above what `augbench run` asks before it starts.
+    """Limits above which `augbench run` asks before it starts.
 
     Attributes:
         hours: Estimated device hours.
-        runs: Runs whose cost is unknown.
+        runs: Runs of unknown cost.
     """
 
     hours: float = Field(24.0, ge=0)
@@ -102,7 +102,7 @@ class LocalSettings(_Strict):
     """How runs are placed on this machine.
 
     Attributes:
-        workers: Runs at the same time; None for one for each GPU or core.
+        workers: Runs at the same time; None for one per GPU or core.
         device: A torch device or `auto`; more workers than GPUs share them.
     """
 
@@ -114,20 +114,20 @@ class SlurmSettings(_Strict):
     """How runs are placed by Slurm.
 
     Attributes:
-        clusters: Clusters that may take the jobs, where there are several; None for the one of this machine.
+        clusters: Clusters that may take the jobs, if there are several; None for this machine's.
         partition: Partition; None for the cluster's default, as with the next three.
         account: Account to charge.
         qos: Quality of service.
         constraint: Features of nodes.
-        array_size: Runs in one job array at most; not above the cluster's MaxArraySize.
-        max_parallel: Runs of one launch that are executed at the same time at most.
-        runs_per_job: Runs that a job executes one after the other, in one process. Its time limit is for all of them;
-            with those that it does not get to it goes on when it has queued again.
-        signal_delay_s: How long before its time limit a run is told to save and to queue again.
-        max_requeues: How often a run queues again by itself.
+        array_size: Most runs in one job array; at most the cluster's MaxArraySize.
+        max_parallel: Most runs of one launch executed at the same time.
+        runs_per_job: Runs that a job executes one after the other, in one process. The time limit applies to all of
+            them together; when it is reached, the job requeues and continues with the rest.
+        signal_delay_s: Seconds before its time limit at which a run is told to save and requeue.
+        max_requeues: How often a run requeues by itself.
         setup: Shell lines before the run, such as `module load cuda`.
         options: Further options of sbatch, by their long names.
-        shared_folders: Folders that every node sees; if given, output and data have to lie in them.
+        shared_folders: Folders visible from every node; if given, output and data must be inside them.
     """
 
     clusters: str | None = None
@@ -151,7 +151,7 @@ class SlurmSettings(_Strict):
         given = tuple(name for name in RENAMED if isinstance(values, dict) and name in values)
         for name in given:
             if RENAMED[name] in values:
-                raise ValueError(f"{name} is the old name of {RENAMED[name]}, which is given too; delete {name}")
+                raise ValueError(f"{name} is the old name of {RENAMED[name]}, which is also given; delete {name}")
         made = handler({RENAMED.get(name, name): value for name, value in values.items()} if given else values)
         made._old_names = given
         return made
@@ -166,9 +166,9 @@ class RaySettings(_Strict):
 
     Attributes:
         address: A running cluster, such as `auto` or `host:6379`; None starts one here and stops it at the end.
-        cpus: Cores of a cluster of one's own; None for those of this process.
-        gpus: GPUs of a cluster of one's own; None for those that are visible.
-        failures: How often a run whose worker or node has died is placed again.
+        cpus: Cores of a cluster started here; None for those of this process.
+        gpus: GPUs of a cluster started here; None for all visible ones.
+        failures: How often a run is placed again after its worker or node has died.
     """
 
     address: str | None = None
@@ -183,7 +183,7 @@ class Profile(_Strict):
     Attributes:
         launcher: Name of the launcher.
         resources: What each run needs.
-        methods: By method, what it needs differently.
+        methods: Overrides of `resources`, by method.
         confirm: When to ask before the start.
         local: Settings of the launcher `local`.
         slurm: Settings of the launcher `slurm`.
@@ -205,14 +205,14 @@ class Profile(_Strict):
             self.resources_for(name)
         fractions = [one.cpus for one in (self.resources, *map(self.resources_for, self.methods)) if one.cpus < 1]
         if fractions and self.launcher != "ray":
-            raise ValueError(f"cpus = {fractions[0]:g}: only the launcher ray gives out a share of a core")
+            raise ValueError(f"cpus = {fractions[0]:g}: only the launcher ray gives out a fraction of a core")
         return self
 
     def resources_for(self, method: str) -> Resources:
         """Return what a run of a method needs.
 
         Raises:
-            UserError: If what is said of the method is wrong.
+            UserError: If the overrides for the method are wrong.
         """
         own = self.methods.get(method)
         if not own:
@@ -226,7 +226,7 @@ def built_in_profiles() -> dict[str, str]:
 
 
 def load_profile(name_or_path: str | None) -> Profile:
-    """Load a profile by the name of one in `slurm/profiles` or the path of a TOML file; None is that of a laptop.
+    """Load a profile by its name in `slurm/profiles` or the path of a TOML file; None gives the defaults.
 
     Raises:
         UserError: If there is none, it is no TOML, or a key or value is wrong.

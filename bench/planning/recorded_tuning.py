@@ -1,7 +1,6 @@
-"""What a tuning cost, kept in the folders of the runs that use its values."""
+"""The cost of a tuning, stored in the folders of the runs that use its values."""
 
-from pathlib import Path
-from typing import Any
+from contextlib import suppress
 
 from augbench.bench.common.files import read_json, write_json
 from augbench.bench.experiment.suite import Suite
@@ -10,22 +9,14 @@ from augbench.bench.planning.plan import Plan
 
 
 def record_tuning(suite: Suite, planned: Plan) -> None:
-    """Write into the run folders of a suite what the tuning of their hyperparameters cost, where the suite says so.
-
-    Folders that are not there yet are passed over.
-    """
+    """Write the cost of tuning into the existing run folders of a suite, if the suite states it."""
     costs = suite.tunings()
     for run in planned.runs if costs else ():
         cost, file = costs.get(run.spec.configuration), run.folder.path / NAME
         if cost is None or not run.folder.path.is_dir():
             continue
-        content = cost.model_dump(mode="json")
-        if not _holds(file, content):
+        content, stored = cost.model_dump(mode="json"), None
+        with suppress(ValueError):  # missing or damaged
+            stored = read_json(file)
+        if stored != content:
             write_json(file, content)
-
-
-def _holds(file: Path, content: dict[str, Any]) -> bool:
-    try:
-        return file.exists() and read_json(file) == content
-    except ValueError:  # damaged
-        return False

@@ -1,7 +1,6 @@
 """Plug-ins: single files and installed packages that bring in methods, data sets, networks and launchers.
 
-Which files there are is known to a process from the variable `AUGBENCH_PLUGINS`, so that worker processes, which
-inherit it, see the same ones.
+The variable `AUGBENCH_PLUGINS` names the files, so that worker processes, which inherit it, see the same ones.
 """
 
 import hashlib
@@ -32,13 +31,13 @@ NOTHING_REGISTERED = f'registers nothing: put @register("a-name") above a class 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A plug-in file as this process has imported it.
+    """A plug-in file as imported by this process.
 
     Attributes:
         path: The file.
-        sha256: Checksum of what was imported, in hexadecimal.
-        module: What came of it, None if it cannot be used.
-        problem: Why it cannot be used; goes on from the path.
+        sha256: Checksum of the imported source, in hexadecimal.
+        module: The module; None if it cannot be used.
+        problem: Why it cannot be used, as a predicate of the path.
     """
 
     path: Path
@@ -48,17 +47,17 @@ class Plugin:
 
 
 def plugin_files() -> tuple[Path, ...]:
-    """Plug-in files that this process is to know, each once."""
+    """Return the plug-in files of this process, each once."""
     named = os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep)
     return tuple(dict.fromkeys(_absolute(Path(name), FROM_VARIABLE) for name in named if name))
 
 
 @contextmanager
 def plugins_added(paths: Sequence[Path]) -> Iterator[None]:
-    """Add plug-in files for the length of the block, for this process and those that it starts.
+    """Add plug-in files for the length of the block, for this process and its children.
 
     Raises:
-        UserError: If one of them, or one that the environment names already, is no Python file.
+        UserError: If one of them, or one named by the environment, is no Python file.
     """
     known = plugin_files()
     for path in known:
@@ -82,7 +81,7 @@ def _absolute(path: Path, source: str = "") -> Path:
         return user_path(path, f"The plug-in{source}").resolve()
     except UserError as error:
         raise UserError(f"{error} {_how_to_name_one()}") from None
-    except (RuntimeError, OSError) as error:  # links in a circle, a name that is too long
+    except (RuntimeError, OSError) as error:  # a loop of links, a name that is too long
         reason = str(error).rstrip(".")
         raise UserError(f"The plug-in {path}{source} cannot be found: {reason}. {_how_to_name_one()}") from None
 
@@ -103,14 +102,14 @@ def _check(path: Path, source: str = "") -> None:
 
 def _how_to_name_one() -> str:
     return (
-        f"Plug-ins are .py files, each named by --plugin before the command, as in `augbench --plugin my.py list "
-        f"methods`, or in {PLUGINS_VARIABLE}."
+        "Plug-ins are .py files, named by --plugin, as in `augbench --plugin my.py list methods`, or in the variable "
+        f"{PLUGINS_VARIABLE}."
     )
 
 
 @cache
 def load_plugin(path: Path) -> Plugin:
-    """Import a plug-in file, once in a process, under a module name of its own.
+    """Import a plug-in file, once per process, under a unique module name.
 
     Args:
         path: Absolute path of the file.
@@ -124,8 +123,8 @@ def load_plugin(path: Path) -> Plugin:
     module = ModuleType(f"augbench_plugin_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}_{place}")
     module.__file__ = str(path)
     if module.__name__ in sys.modules:
-        return Plugin(path, checksum, None, "asks for a catalogue that it is to be part of while it is being imported")
-    sys.modules[module.__name__] = module  # where dataclasses and pydantic look names up
+        return Plugin(path, checksum, None, "asks, while it is imported, for a catalogue that it is part of")
+    sys.modules[module.__name__] = module  # where dataclasses and pydantic look up names
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102 - what the user asks for
     except USER_CODE_ERRORS as error:
@@ -138,14 +137,14 @@ def load_plugin(path: Path) -> Plugin:
 
 @contextmanager
 def explaining(what: str, way_on: str) -> Iterator[None]:
-    """Make one paragraph for the user of whatever code raises that may be the user's own.
+    """Turn whatever user code raises into one paragraph for the user.
 
     Args:
-        what: What could not be done; the cause follows, with the last line of a plug-in that it came through.
-        way_on: What to do then, in a sentence.
+        what: What failed; the cause follows, with the last line of a plug-in that raised it.
+        way_on: A sentence on what to do.
 
     Raises:
-        UserError: For every other exception; one of these passes as it is.
+        UserError: For every other exception; a UserError passes unchanged.
     """
     try:
         yield
@@ -156,25 +155,25 @@ def explaining(what: str, way_on: str) -> Iterator[None]:
 
 
 def marked_classes(module: ModuleType) -> list[type[Any]]:
-    """Classes of a module itself, not those it imports, that carry the mark of `register`."""
+    """Return the classes defined in a module, not those it imports, that `register` has marked."""
     members = [member for member in vars(module).values() if isinstance(member, type)]
     return [member for member in members if member.__module__ == module.__name__ and "name" in vars(member)]
 
 
 def plugin_of(target: type[Any]) -> Plugin | None:
-    """The plug-in that a class stands in, None if it stands elsewhere."""
+    """Return the plug-in that defines a class; None if none does."""
     plugins = [load_plugin(path) for path in plugin_files()]
     return next((one for one in plugins if one.module and one.module.__name__ == target.__module__), None)
 
 
 def package_of(point: "EntryPoint") -> str:
-    """Name and version of the package that an entry point belongs to."""
+    """Return name and version of the package that an entry point belongs to."""
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
 
 
 def describe_plugins() -> dict[str, Any]:
-    """What the environment of a run records: files with checksums, and installed packages with versions."""
-    from importlib.metadata import entry_points  # here, since `augbench --help` need not wait for it
+    """Return what a run records: plug-in files with checksums, and installed packages with versions."""
+    from importlib.metadata import entry_points  # here, so that `augbench --help` does not wait for it
 
     packages = {package_of(point) for group in GROUPS for point in entry_points(group=group)}
     files = [load_plugin(path) for path in plugin_files()]

@@ -1,7 +1,7 @@
 """Registration by name of methods, data sets, networks and launchers.
 
-A file in the project's folders, an entry point of an installed package or a plug-in file brings them in. The decorator
-only marks a class and a catalogue is built by looking, so that importing a module has no effect on others.
+They come from the project's folders, entry points of installed packages, and plug-in files. The decorator only marks a
+class; a catalogue is built by looking for marks, so importing a module has no effect on others.
 """
 
 import importlib
@@ -24,10 +24,10 @@ from augbench.bench.registry.plugins import KINDS, NOTHING_REGISTERED, load_plug
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 
-LONGEST_NAME = 64  # characters; with those of a data set and a network it becomes part of a folder's name
+LONGEST_NAME = 64  # characters; the names of method, data set and network make up a folder's name
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9+-]*")
 OURS = "augbench"
-IN_A_FILE_OF_YOUR_OWN = "If it is in a file of your own, name that before the command: `augbench --plugin FILE …`."
+IN_A_FILE_OF_YOUR_OWN = "If it is in your own file, name that before the command: `augbench --plugin FILE …`."
 
 
 def register(name: str) -> Callable[[C], C]:
@@ -37,7 +37,7 @@ def register(name: str) -> Callable[[C], C]:
         name: Lower-case letters, digits, `+` and `-`; it becomes part of folder names and table rows.
 
     Raises:
-        ValueError: If the name has other characters, or too many.
+        ValueError: If the name has other or too many characters.
         TypeError: If no name is given, or what is marked is no class of a kind that has a catalogue.
     """
     if not isinstance(name, str):
@@ -45,7 +45,7 @@ def register(name: str) -> Callable[[C], C]:
         raise TypeError(f'@register needs a name: write @register("a-name") above the class, here above {given}.')
     if len(name) > LONGEST_NAME:
         raise ValueError(
-            f"{shortened(repr(name))} has {len(name)} characters, and names of folders have room for {LONGEST_NAME}."
+            f"{shortened(repr(name))} has {len(name)} characters; names of folders have room for {LONGEST_NAME}."
         )
     if not NAME_PATTERN.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a table row: use lower-case letters, digits, '+' and '-'.")
@@ -63,7 +63,7 @@ def register(name: str) -> Callable[[C], C]:
 
 
 def _is_of_a_kind(target: type[Any]) -> bool:
-    """Whether a class has one of the bases that announce a registered `name`, which cannot be imported here."""
+    """Whether a base of a class declares a registered `name`; those bases cannot be imported here."""
     return any("name" in inspect.get_annotations(base) for base in target.__mro__[1:])
 
 
@@ -74,8 +74,8 @@ class Entry(Generic[T]):
     Attributes:
         name: The registered name.
         target: The class.
-        origin: Where it stands, module and class or file and class.
-        source: What brought it in: `augbench`, a package with its version, or a plug-in's file name.
+        origin: Its module or file, and class.
+        source: Where it comes from: `augbench`, a package with its version, or a plug-in's file name.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Entry(Generic[T]):
 
 @dataclass(frozen=True)
 class Broken:
-    """A module that cannot be used, and why; the reason goes on from the origin."""
+    """A module that cannot be used, and why; the reason is a predicate of the origin."""
 
     origin: str
     reason: str
@@ -107,18 +107,14 @@ class Catalogue(Generic[T]):
         return iter(sorted(self.entries.values(), key=lambda entry: entry.name))
 
     def get(self, name: str) -> type[T]:
-        """Return the class registered under a name.
-
-        Raises:
-            UserError: If there is none; the text lists the valid names and the modules that cannot be used.
-        """
+        """Return the class registered under a name, with the errors of `entry`."""
         return self.entry(name).target
 
     def entry(self, name: str) -> Entry[T]:
         """Return the entry of a name.
 
         Raises:
-            UserError: As `get`.
+            UserError: If there is none; the text lists the valid names and the modules that cannot be used.
         """
         if name in self.entries:
             return self.entries[name]
@@ -128,7 +124,7 @@ class Catalogue(Generic[T]):
 
     @contextmanager
     def holding(self, entry: Entry[T]) -> Iterator[None]:
-        """List an entry for the length of the block, in place of one that has its name."""
+        """List an entry for the length of the block, in place of one with the same name."""
         before = self.entries.copy()
         self.entries[entry.name] = entry
         try:
@@ -139,17 +135,17 @@ class Catalogue(Generic[T]):
 
 
 def build_catalogue(kind: str, base: type[T], package: str, group: str, plugins: Sequence[Path] = ()) -> Catalogue[T]:
-    """Look for registered subclasses of `base` in a package of ours, in the entry points of others and in plug-ins.
+    """Look for registered subclasses of `base` in a package of the project, in entry points and in plug-ins.
 
     Args:
         kind: What is looked for, as messages call it.
         base: Its base class.
-        package: Name of our package.
+        package: Name of the project's package.
         group: Name of the entry-point group.
         plugins: Absolute paths of plug-in files.
 
     Raises:
-        UserError: If two classes have one name; the text names both places.
+        UserError: If two classes have the same name; the text names both places.
     """
     entries: dict[str, Entry[T]] = {}
     broken: list[Broken] = []
@@ -164,14 +160,14 @@ def build_catalogue(kind: str, base: type[T], package: str, group: str, plugins:
             if other.target is not target:
                 raise UserError(
                     f"Two {kind}s are called {entry.name!r}: {other.origin} and {entry.origin}. "
-                    "Rename one of them, or leave out the plug-in or package that it comes from."
+                    "Rename one, or remove the plug-in or package that it comes from."
                 )
     return Catalogue(kind, entries, tuple(broken))
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where to look: what it is called and what loads it, a module, a class or the reason why it is broken."""
+    """A place to look at: its name, and what loads a module or class from it, or the reason why it is broken."""
 
     origin: str
     source: str
@@ -179,7 +175,7 @@ class _Place:
     path: Path | None = None
 
     def origin_of(self, target: type[Any]) -> str:
-        """Say where a class stands."""
+        """Name the place of a class."""
         if self.path is not None:
             return f"{target.__qualname__} in {self.path}"
         inside = f"{target.__module__}.{target.__qualname__}"
@@ -221,7 +217,7 @@ def _load(place: _Place) -> object:
 
 
 def _registered_classes(loaded: object, base: type[T]) -> list[type[T]]:
-    """Classes that carry the decorator's mark: the loaded one, or those of a module itself (not those it imports)."""
+    """Return the classes with the decorator's mark: the loaded one, or those that a loaded module defines."""
     if isinstance(loaded, ModuleType):
         members = marked_classes(loaded)
     else:

@@ -1,7 +1,8 @@
 """What tests share that start the command in a process of its own."""
 
+import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,59 @@ import pytest
 from augbench.bench.runs.run_folder import RunFolder
 
 SECONDS = 300  # far longer than anything takes on a machine that does nothing else
+
+
+SUITE = """
+name = "{name}"
+title = "{name}"
+seeds = {seeds}
+protocol = {{ test_time_draws = [], probe_angles = 0 }}
+[[comparisons]]
+datasets = [{dataset}]
+methods = [{methods}]
+network = "{network}"
+budget = {{ {budget} }}
+"""
+
+
+@pytest.fixture
+def write_suite(tmp_path: Path) -> Callable[..., Path]:
+    """Write a suite of short runs; returns its file."""
+
+    def write(
+        *,
+        name: str = "small",
+        seeds: Sequence[int] = (0,),
+        dataset: str = '{ name = "mnist5k", options = { size = 14 } }',
+        methods: str = '{ name = "none" }',
+        network: str = "tiny",
+        budget: str = "epochs = 1, batch_size = 64",
+    ) -> Path:
+        file = tmp_path / f"{name}.toml"
+        parts = {"dataset": dataset, "methods": methods, "network": network, "budget": budget}
+        file.write_text(SUITE.format(name=name, seeds=list(seeds), **parts))
+        return file
+
+    return write
+
+
+VARYING = {
+    r"\d{4}-\d\d-\d\d \d\d:\d\d|\d\d:\d\d:\d\d": "TIME",
+    r"(_seed\d+_)[0-9a-f]{12}": r"\1IDENTITY",
+}
+
+
+@pytest.fixture
+def tidy(tmp_path: Path) -> Callable[[str], str]:
+    """Leave out of a text, before it is compared with a snapshot, what differs from run to run."""
+
+    def replace(text: str) -> str:
+        text = text.replace(str(tmp_path), "TMP")
+        for pattern, name in VARYING.items():
+            text = re.sub(pattern, name, text)
+        return text
+
+    return replace
 
 
 @pytest.fixture

@@ -3,19 +3,19 @@
 import json
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 
-from augbench.bench.commands import failing, placing
+from augbench.bench.commands import placing
 from augbench.bench.common.files import write_json
-from augbench.bench.launchers.launcher import LaunchRequest
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.runs import run_states
 from augbench.bench.runs.causes import Cause
-from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.output_folder import run_folders
+from augbench.bench.runs.run_folder import RunState
 from augbench.bench.runs.slurm_queue import Job
 from augbench.bench.training.worker import execute
 
@@ -41,14 +41,16 @@ def failed(plant: Any) -> Any:
 
 @pytest.fixture
 def placed(monkeypatch: pytest.MonkeyPatch) -> list[PlannedRun]:
-    """Have nothing executed; returns what would have been placed."""
+    """Have runs finish at once instead of being executed; returns those that were placed."""
     runs: list[PlannedRun] = []
 
-    def place(to_do: list[PlannedRun], request: LaunchRequest, **_: object) -> None:
+    def place(to_do: list[PlannedRun], *_: object, **__: object) -> None:
         runs.extend(to_do)
+        for run in to_do:
+            np.savez(run.folder.predictions)
+            write_json(run.folder.path / "result.json", {"identity": run.spec.identity})
 
     monkeypatch.setattr(placing, "place", place)
-    monkeypatch.setattr(failing, "_say_how_it_went", lambda *_: None)
     return runs
 
 
@@ -67,21 +69,22 @@ def test_what_a_killed_run_could_not_record_is_looked_for_in_the_log_of_its_job(
     assert "No space left on device" in group["runs"][0]["last_words"]
 
 
-def test_failures_are_grouped_with_the_command_for_each(
-    failed: Any, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, text, errors = augbench("failures", "--out", failed.out)
+def test_failures_are_grouped_with_the_command_for_each(failed: Any, augbench: CommandLine) -> None:
+    code, text, errors = augbench("failures", "--out", failed.out / "runs")  # the folder of the runs itself will do
     assert (code, errors) == (0, "")
-    assert "8 runs ended without a result." in text
-    assert "out of memory: 4 runs\n" in text
-    assert "… and 1 more\n" in text
-    assert f"Again: augbench retry --out {failed.out} --cause 'out of memory'\n" in text
-    assert "exception ValueError: 1 run\n" in text
-    assert f"--out {failed.out} --cause ValueError\n" in text
-    assert "node3, H200, training, step 1,200 of 4,800, " in text
-    assert "ValueError: [red]planted[/red] \\x1b[31m" in text
-    assert "It was not submitted: sbatch: error: no such account" in text
-    assert "--cause 'never started' --profile lab\n" in text
+    for words in (
+        "8 runs ended without a result.",
+        "out of memory: 4 runs\n",
+        "… and 1 more\n",
+        f"Again: augbench retry --out {failed.out} --cause 'out of memory'\n",
+        "exception ValueError: 1 run\n",
+        f"--out {failed.out} --cause ValueError\n",
+        "node3, H200, training, step 1,200 of 4,800, ",
+        "ValueError: [red]planted[/red] \\x1b[31m",
+        "It was not submitted: sbatch: error: no such account",
+        "--cause 'never started' --profile lab\n",
+    ):
+        assert words in text
 
 
 def test_failures_as_json_have_their_tracebacks(failed: Any, augbench: CommandLine) -> None:
@@ -97,13 +100,6 @@ def test_failures_as_json_have_their_tracebacks(failed: Any, augbench: CommandLi
     assert groups["exception", "KeyError"]["runs"][0]["traceback"] == "Traceback\n  in f"
     assert groups["never started", None]["retry"].endswith("--cause 'never started' --profile lab")
     assert len(groups["out of memory", None]["runs"]) == 4
-
-
-def test_without_failures_that_is_said(plant: Any, augbench: CommandLine) -> None:
-    plant.done()
-    code, text, _ = augbench("failures", "--out", plant.out)
-    assert code == 0
-    assert "No run ended without a result." in text
 
 
 @pytest.mark.parametrize(
@@ -139,25 +135,24 @@ def test_every_printed_command_chooses_its_group(
 
 def test_what_is_done_or_goes_on_is_left_alone(plant: Any, augbench: CommandLine, placed: list[PlannedRun]) -> None:
     done, going, ended = plant.done(), plant.running(), plant.ended(RunState.FAILED)
-    names = [folder.path.name for folder in (done, going, ended)]
-    code, _, errors = augbench("retry", *names, "--out", plant.out)
-    assert code == 0
-    assert [run.folder.path.name for run in placed] == [ended.path.name]
-    assert f"Left alone: {done.path.name} is done." in errors
-    assert f"Left alone: {going.path.name} is being executed." in errors
     code, _, errors = augbench("retry", done.path.name, "--out", plant.out)
     assert code == 2
     assert "None of the runs can be placed again. In" in errors
     assert "there are 1 exception" in errors
+    names = [folder.path.name for folder in (done, going, ended)]
+    code, text, errors = augbench("retry", *names, "--out", plant.out)
+    assert (code, text) == (0, "1 run: 1 done.\n")
+    assert [run.folder.path.name for run in placed] == [ended.path.name]
+    assert f"Left alone: {done.path.name} is done." in errors
+    assert f"Left alone: {going.path.name} is running." in errors
 
 
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        ([], ["Say which runs", "there are 4 out of memory, 2 exception, 1 killed, 1 never started"]),
+        ([], ["Name the runs, or give --cause", "there are 4 out of memory, 2 exception, 1 killed, 1 never started"]),
         (["--cause", "memory"], ["no cause 'memory'", "out of memory", "KeyError"]),
         (["--cause", "timed out"], ["No run ended with the cause 'timed out'", "killed"]),
-        (["nosuchrun"], ["no run 'nosuchrun'"]),
         (["nosuch*"], ["no run 'nosuch*'"]),
         (["--all", "--profile", "nosuch"], ["no profile 'nosuch'"]),
     ],
@@ -171,24 +166,11 @@ def test_a_wrong_choice_says_what_there_is(
     assert placed == []
 
 
-def test_missing_runs_are_placed_when_they_are_asked_for(
-    plant: Any, augbench: CommandLine, placed: list[PlannedRun]
-) -> None:
-    waiting = plant.planned()
-    plant.done()
-    assert augbench("retry", "--cause", "missing", "--out", plant.out)[0] == 0
-    assert [run.folder.path.name for run in placed] == [waiting.path.name]
-
-
 def test_a_dry_run_says_what_would_be_placed(failed: Any, augbench: CommandLine) -> None:
     code, text, _ = augbench("retry", "--all", "--dry-run", "--workers", "2", "--device", "cpu", "--out", failed.out)
     assert code == 0
     assert "8 runs would be placed by local" in text
-    assert sum(folder.state() is RunState.FAILED for folder in folders(failed.out)) == 6
-
-
-def folders(out: Path) -> list[RunFolder]:
-    return [RunFolder(path) for path in sorted((out / "runs").iterdir()) if path.is_dir()]
+    assert [folder.state() for folder in run_folders(failed.out)].count(RunState.FAILED) == 6
 
 
 def test_from_scratch_forgets_what_was_saved_of_all_but_finished_runs(plant: Any) -> None:
@@ -234,31 +216,23 @@ def test_ctrl_c_says_how_to_go_on(failed: Any, augbench: CommandLine, monkeypatc
     assert f"`augbench retry --out {failed.out} --cause cancelled --cause missing`" in text
 
 
-def test_the_folder_of_the_runs_itself_will_do(failed: Any, augbench: CommandLine, placed: list[PlannedRun]) -> None:
-    code, text, _ = augbench("failures", "--out", failed.out / "runs")
-    assert code == 0
-    assert f"augbench retry --out {failed.out} --cause" in text
-
-
-def test_what_a_tuning_has_stopped_is_told_apart_and_left_alone(
+def test_runs_that_a_tuning_stopped_or_that_never_started_are_placed_only_when_asked_for(
     plant: Any, augbench: CommandLine, placed: list[PlannedRun]
 ) -> None:
+    missing = plant.planned()
     early = plant.ended(RunState.CANCELLED, cause=Cause.STOPPED_EARLY, reason="Other values did better.")
     killed = plant.ended(RunState.KILLED, cause=Cause.KILLED)
     text = augbench("failures", "--out", plant.out)[1]
     assert "stopped early: 1 run\n" in text
     assert "Somebody stopped it" not in text
-    assert augbench("retry", "--all", "--out", plant.out)[0] == 0
-    assert [run.folder for run in placed] == [killed]
-    assert augbench("retry", "--cause", "stopped early", "--out", plant.out)[0] == 0
-    assert [run.folder for run in placed] == [killed, early]
-
-
-def test_where_all_folders_are_damaged_a_name_is_refused(plant: Any, augbench: CommandLine) -> None:
-    (plant.done().path / "spec.json").write_text("{")
-    code, _, errors = augbench("retry", "scale", "--out", plant.out)
-    assert code == 2
-    assert "There is no run 'scale'." in errors
+    for choice, chosen in (
+        (["--all"], killed),
+        (["--cause", "stopped early"], early),
+        (["--cause", "missing"], missing),
+    ):
+        assert augbench("retry", *choice, "--out", plant.out)[0] == 0
+        assert placed[-1].folder == chosen
+    assert len(placed) == 3
 
 
 def test_nothing_in_an_error_is_obeyed(failed: Any, augbench: CommandLine) -> None:

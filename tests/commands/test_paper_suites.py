@@ -36,20 +36,8 @@ def test_a_smoke_run_is_finite_and_repeats_bit_for_bit(
 ) -> None:
     ended = []
     for out in (tmp_path / "first", tmp_path / "second"):
-        code, _, errors = augbench(
-            "run",
-            suite,
-            "--budget",
-            "smoke",
-            "--out",
-            out,
-            "--data",
-            prepared_root,
-            "--device",
-            "cpu",
-            "--workers",
-            "1",
-        )
+        options = ("--budget", "smoke", "--device", "cpu", "--workers", "1")
+        code, _, errors = augbench("run", suite, "--out", out, "--data", prepared_root, *options)
         assert code == 0, errors
         ended.append({folder.path.name: outcome(folder) for folder in run_folders(out)})
     assert ended[0] == ended[1]
@@ -79,9 +67,6 @@ def test_budgets_have_cards_and_levels_show_in_a_plan(tmp_path: Path, augbench: 
     code, text, _ = augbench("plan", "paper-svhn", "--budget", "quick", "--out", tmp_path / "out")
     assert code == 0
     assert "25 runs: 25 missing" in text
-    code, _, errors = augbench("plan", "paper-svhn", "--budget", "quik", "--out", tmp_path / "out")
-    assert code == 2
-    assert "--budget: There is no level 'quik'. Did you mean 'quick'?" in errors
     code, _, errors = augbench("plan", "demo", "--budget", "quick", "--out", tmp_path / "out")
     assert code == 2
     assert "'demo' has a budget of its own" in errors

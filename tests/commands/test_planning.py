@@ -50,16 +50,14 @@ class Broken(Method):
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    path = tmp_path / "mine.toml"
-    path.write_text(SUITE)
-    return path
+    (tmp_path / "mine.toml").write_text(SUITE)
+    return tmp_path / "mine.toml"
 
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
-    path = tmp_path / "profile.toml"
-    path.write_text(PROFILE)
-    return path
+    (tmp_path / "profile.toml").write_text(PROFILE)
+    return tmp_path / "profile.toml"
 
 
 @pytest.fixture
@@ -107,7 +105,7 @@ def test_nothing_is_known_of_a_new_suite(suite: Path, augbench: CommandLine, tmp
     assert (code, errors) == (0, "")
     assert "method data set runs done running failed missing".split() in rows(text)
     assert "fast-aa rotmnist5k (size=14) 3 0 0 0 3".split() in rows(text)
-    assert f"In {tmp_path / 'out'}: 12 runs: 12 missing.\nCost: unknown, since no run like these is finished" in text
+    assert f"In {tmp_path / 'out'}: 12 runs: 12 missing.\nCost: unknown, since no such run has finished here" in text
     assert "hours" not in text
     assert not (tmp_path / "out").exists()
 
@@ -120,6 +118,8 @@ def test_numbers_and_hours_by_method_and_data_set(
     augbench: CommandLine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    tidy: Callable[[str], str],
+    snapshot: object,
 ) -> None:
     out = tmp_path / "out"
     begun(suite, out)
@@ -139,10 +139,7 @@ def test_numbers_and_hours_by_method_and_data_set(
     else:
         assert "none mnist5k (size=14) 3 1 0 1 0 1".split() in rows(table)
         assert f"none mnist5k (size=14) {cost['none']}".split() in rows(table)
-    assert "Left: 10 GPU-hours on GPU x for 3 runs + 6 runs of unknown cost. Without 1 run that failed." in text
-    assert "In all: 16 GPU-hours on GPU x for 6 runs + 6 runs of unknown cost." in text
-    assert "none 1 + 3 runs of unknown cost, fast-aa 9 + 3 runs of unknown cost." in text
-    assert "From runs: the mean of so many finished runs" in text
+    assert tidy(text[text.index("In ") :]) == snapshot
 
 
 def test_states_that_occur_seldom_share_a_column_where_there_is_no_room(
@@ -168,7 +165,7 @@ def test_all_methods_with_jobs_that_are_too_long_are_named(
     finish(runs_of(suite, tmp_path, "fast-aa", "mnist5k")[0], "GPU x", {"search": 5 * HOUR, "training": 9 * HOUR})
     _, text, _ = augbench("plan", suite, "--out", tmp_path, "--profile", profile)
     assert text.splitlines()[-1] == (
-        "Longer than their limit, so that they are saved, requeued and go on: none on mnist5k (5 h)."
+        "Longer than their limit, so they are saved, requeued and resumed: none on mnist5k (5 h)."
     )
     finish(runs_of(suite, tmp_path, "none", "rotmnist5k")[0], "GPU x", {"training": 20 * HOUR})
     _, text, _ = augbench("plan", suite, "--out", tmp_path, "--profile", profile)
@@ -181,18 +178,10 @@ def test_all_methods_with_jobs_that_are_too_long_are_named(
     [
         (None, 5.0, "9 h, without a time limit."),
         ("10:00:00", 5.0, "9 h, within its limit of 10 h."),
-        (
-            "04:00:00",
-            5.0,
-            "its search of 5 h is not saved half-way and does not fit; raise `time` of [methods.fast-aa]",
-        ),
-        (
-            "06:00:00",
-            5.0,
-            "its search of 5 h is not saved half-way, but fits; it is saved, requeued and goes on about once",
-        ),
+        ("04:00:00", 5.0, "search of 5 h is not saved midway and does not fit; raise `time` of [methods.fast-aa]"),
+        ("06:00:00", 5.0, "search of 5 h is not saved midway, but fits; it is saved, requeued and resumed about once"),
         ("04:00:00", 1e-4, "9 h, longer than its limit of 4 h: it is saved"),  # nothing was searched for
-        ("04:00:00", 0.0, "9 h, longer than its limit of 4 h: it is saved, requeued and goes on about 2 times."),
+        ("04:00:00", 0.0, "9 h, longer than its limit of 4 h: it is saved, requeued and resumed about 2 times."),
     ],
 )
 def test_the_longest_job_is_compared_with_its_limit(
@@ -264,7 +253,7 @@ def test_steps_are_timed_once_of_what_is_unknown(suite: Path, augbench: CommandL
     assert (code, errors) == (0, "")
     assert "Left: 4 hours on Processor x for 2 runs + 3 runs of unknown cost." in text
     assert "fast-aa mnist5k (size=14) ≥" in " ".join(text.split())
-    assert "how long the search before it takes is unknown" in text
+    assert "the length of the search before them is unknown" in text
     kept = (tmp_path / "calibration.json").read_bytes()
     _, again, _ = augbench("plan", suite, "--out", tmp_path)
     assert again == text
@@ -297,7 +286,7 @@ def test_mistakes_are_explained(suite: Path, augbench: CommandLine, tmp_path: Pa
     for arguments, words in (
         (("--device", "cuda:99"), "There is no device 'cuda:99' here"),
         (("--profile", tmp_path / "missing.toml"), "cannot be read"),
-        (("--budget", "quik"), "Did you mean 'quick'?"),
+        (("--budget", "quik"), "--budget: There is no level 'quik'. Did you mean 'quick'?"),
     ):
         code, _, errors = augbench("plan", suite, "--out", tmp_path, *arguments)
         assert code == 2

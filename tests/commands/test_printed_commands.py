@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from augbench.bench.common.errors import to_paste
@@ -18,6 +18,7 @@ CommandLine = Callable[..., tuple[int, str, str]]
 COMMAND = re.compile(r"`(augbench [^`]*)`|(augbench failures .*)$", re.MULTILINE)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.text()))
 def test_a_command_is_read_as_the_words_that_it_was_made_of(words: list[str]) -> None:
     assert shlex.split(to_paste(*words)) == ["augbench", *words]

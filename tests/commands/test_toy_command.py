@@ -34,6 +34,7 @@ def test_the_command_writes_every_seed_and_prints_the_means(tmp_path: Path, augb
     assert all(name in printed.replace("\n", "") for name in files)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_steps")
 def test_the_same_command_gives_the_same_files(tmp_path: Path, augbench: CommandLine) -> None:
     for name in ("one", "two"):
@@ -42,19 +43,13 @@ def test_the_same_command_gives_the_same_files(tmp_path: Path, augbench: Command
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
 
-@pytest.mark.parametrize("seeds", ["0", "-3"])
-def test_no_seeds(seeds: str, tmp_path: Path, augbench: CommandLine) -> None:
-    code, printed, errors = augbench("toy", "--out", tmp_path / "toy", "--seeds", seeds)
+def test_wrong_options_are_found_before_anything_is_computed(tmp_path: Path, augbench: CommandLine) -> None:
+    code, printed, errors = augbench("toy", "--out", tmp_path / "toy", "--seeds", "0")
     assert (code, printed) == (2, "")
-    assert f"--seeds must be at least 1, not {seeds}" in errors
+    assert "--seeds must be at least 1, not 0" in errors
     assert not (tmp_path / "toy").exists()
-
-
-def test_an_output_folder_that_is_a_file(tmp_path: Path, augbench: CommandLine) -> None:
     (tmp_path / "file").write_text("mine")
     code, printed, errors = augbench("toy", "--out", tmp_path / "file")
     assert (code, printed) == (2, "")
-    assert "cannot be written" in errors
-    assert "--out" in errors
-    assert "\n" not in errors.strip(), "more than one paragraph"
+    assert "cannot be written" in errors and "--out" in errors
     assert (tmp_path / "file").read_text() == "mine"

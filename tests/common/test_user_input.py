@@ -23,34 +23,24 @@ def test_what_no_line_can_show_is_no_path(character: str) -> None:
     assert character not in str(refused.value)
 
 
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_texts_are_read_with_and_without_a_byte_order_mark(mark: bytes, tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(mark + "Zürich\r\n".encode())
-    assert read_user_text(tmp_path / "text") == "Zürich\r\n"
+def test_texts_are_read_with_and_without_a_byte_order_mark_and_other_encodings_named(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    for mark in (b"", b"\xef\xbb\xbf"):
+        text.write_bytes(mark + "Zürich\r\n".encode())
+        assert read_user_text(text) == "Zürich\r\n"
+    for encoding in ("utf-16", "utf-16-be", "utf-32", "utf-32-be"):
+        text.write_bytes("\ufeffa".encode(encoding))
+        with pytest.raises(ValueError, match="is written in UTF-16"):
+            read_user_text(text)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "utf-32-be"])
-def test_texts_of_other_encodings_are_named_so(encoding: str, tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes("\ufeffa".encode(encoding))
-    with pytest.raises(ValueError, match="is written in UTF-16"):
-        read_user_text(tmp_path / "text")
-
-
-@pytest.mark.parametrize("said", ["1", "true", "True", "YES", "on", "y", " 1 "])
-def test_a_switch_that_says_yes(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AUGBENCH_SWITCH", said)
-    assert is_switched_on("AUGBENCH_SWITCH")
-
-
-@pytest.mark.parametrize("said", [None, "", " ", "0", "false", "No", "OFF", "n"])
-def test_a_switch_that_says_no(said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    if said is not None:
-        monkeypatch.setenv("AUGBENCH_SWITCH", said)
+def test_a_switch_is_on_or_off_or_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_switched_on("AUGBENCH_SWITCH")
-
-
-@pytest.mark.parametrize("said", ["2", "maybe", "-", "wahr"])
-def test_a_switch_that_says_neither_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AUGBENCH_SWITCH", said)
-    with pytest.raises(UserError, match=f"AUGBENCH_SWITCH is '{said}', which says neither yes nor no"):
-        is_switched_on("AUGBENCH_SWITCH")
+    on, off = ("1", "true", "True", "YES", "on", "y", " 1 "), ("", " ", "0", "false", "No", "OFF", "n")
+    for said in (*on, *off):
+        monkeypatch.setenv("AUGBENCH_SWITCH", said)
+        assert is_switched_on("AUGBENCH_SWITCH") is (said in on)
+    for said in ("2", "maybe", "-", "wahr"):
+        monkeypatch.setenv("AUGBENCH_SWITCH", said)
+        with pytest.raises(UserError, match=f"AUGBENCH_SWITCH is '{said}', which means neither on nor off"):
+            is_switched_on("AUGBENCH_SWITCH")

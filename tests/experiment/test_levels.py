@@ -36,16 +36,9 @@ def test_budgets_are_those_that_the_paper_states() -> None:
         assert budgets().paper(dataset, "smallnet") == Budget(
             epochs=300, batch_size=128, optimizer="adam", learning_rate=0.02, schedule="cosine"
         )
+    wide = {"epochs": 200, "batch_size": 64, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "cosine"}
     for dataset in ("cifar10", "cifar100"):
-        assert budgets().paper(dataset, "wrn-28-10") == Budget(
-            epochs=200,
-            batch_size=64,
-            optimizer="sgd",
-            learning_rate=0.1,
-            schedule="cosine",
-            weight_decay=1e-4,
-            momentum=0.9,
-        )
+        assert budgets().paper(dataset, "wrn-28-10") == Budget(**wide, weight_decay=1e-4, momentum=0.9)
     svhn = budgets().paper("svhn", "resnet34")
     assert (svhn.optimizer, svhn.learning_rate, svhn.schedule) == ("adam", 0.001, "cosine")
 
@@ -115,13 +108,11 @@ def test_smoke_is_a_moment_for_every_learner_of_the_paper() -> None:
                 assert spec.method.all_settings["search_epochs"] in (1, 2)
 
 
-def test_smoke_leaves_data_sets_alone_that_have_no_option_for_fewer_images() -> None:
-    assert budgets().levels[LevelName.SMOKE].options("mnist5k", {}) == {}
-
-
-@pytest.mark.parametrize(("own", "left"), [(None, 1000), (200, 200), (5000, 1000)])
-def test_smoke_leaves_no_more_images_than_a_suite_does(own: int | None, left: int) -> None:
-    assert budgets().levels[LevelName.SMOKE].options("cifar10", {"train_images": own}) == {"train_images": left}
+def test_smoke_leaves_no_more_images_than_a_suite_does() -> None:
+    smoke = budgets().levels[LevelName.SMOKE]
+    for own, left in ((None, 1000), (200, 200), (5000, 1000)):
+        assert smoke.options("cifar10", {"train_images": own}) == {"train_images": left}
+    assert smoke.options("mnist5k", {}) == {}, "which has no such option"
 
 
 def test_the_whole_comparison_holds_every_run_of_its_parts_once_seed_by_seed() -> None:
@@ -141,16 +132,13 @@ def test_a_level_goes_through_to_the_suites_that_are_included() -> None:
 
 
 def test_the_paper_s_settings_of_scale() -> None:
-    weights = {(spec.dataset.name, spec.method.all_settings["regularisation"]) for spec in scale_runs()}
+    runs = [spec for spec in specs_of("paper") if spec.method.name == "scale"]
+    weights = {(spec.dataset.name, spec.method.all_settings["regularisation"]) for spec in runs}
     assert weights == {("mnist", 0.006), ("rotmnist", 0.006), ("cifar10", 0.01), ("cifar100", 0.02), ("svhn", 0.02)}
-    for spec in scale_runs():
+    for spec in runs:
         fraction = spec.method.all_settings["joint_share"]
         assert isinstance(fraction, float)
         assert round(fraction * spec.budget.epochs) == 200
-
-
-def scale_runs() -> list[RunSpec]:
-    return [spec for spec in specs_of("paper") if spec.method.name == "scale"]
 
 
 def test_a_level_and_a_budget_of_its_own_are_the_same_run() -> None:
@@ -161,15 +149,10 @@ def test_a_level_and_a_budget_of_its_own_are_the_same_run() -> None:
     assert [spec.identity for spec in own] == [spec.identity for spec in levelled]
 
 
-def test_copies_for_the_baselines_can_be_given_beside_a_level() -> None:
-    suite = parse_suite(SUITE + "baseline_copies = 4\n", "a test")
-    assert {spec.budget.baseline_copies for spec in suite.specs()} == {4}
-    assert {spec.budget.baseline_copies for spec in suite.at_level(LevelName.QUICK).specs()} == {4}
-
-
-def test_what_is_equal_can_be_said_beside_a_level() -> None:
-    suite = parse_suite(SUITE + 'equal = "passes"\ncopies_in_batch = true\n', "a test")
-    assert {(spec.budget.equal, spec.budget.copies_in_batch) for spec in suite.specs()} == {("passes", True)}
+def test_parts_of_the_budget_can_be_given_beside_a_level() -> None:
+    suite = parse_suite(SUITE + 'baseline_copies = 4\nequal = "passes"\ncopies_in_batch = true\n', "a test")
+    for spec in (*suite.specs(), *suite.at_level(LevelName.QUICK).specs()):
+        assert (spec.budget.baseline_copies, spec.budget.equal, spec.budget.copies_in_batch) == (4, "passes", True)
 
 
 def test_the_paper_with_equal_passes_differs_in_what_is_equal_alone() -> None:
@@ -188,7 +171,7 @@ def test_a_suite_s_own_settings_are_scaled_too() -> None:
     ("old", "new", "words"),
     [
         ('level = "paper"', "", ['needs either a table [comparisons.budget] or `level = "paper"`']),
-        ('level = "paper"', 'level = "paper"\nbudget = { epochs = 1 }', ["and not both"]),
+        ('level = "paper"', 'level = "paper"\nbudget = { epochs = 1 }', ["not both"]),
         ('level = "paper"', 'level = "papr"', ["comparisons[1].level", "'paper', 'quick' or 'smoke'", "given: 'papr'"]),
         ('level = "paper"', "baseline_copies = 2\nbudget = { epochs = 1 }", ["belongs into [comparisons.budget]"]),
         ('level = "paper"', 'level = "paper"\nbaseline_copies = 0', ["baseline_copies", "greater than or equal to 1"]),
@@ -208,15 +191,17 @@ def test_mistakes_with_levels_are_explained(old: str, new: str, words: list[str]
     assert not missing, str(error.value)
 
 
-def test_a_suite_with_nothing_to_run_is_explained() -> None:
-    with pytest.raises(UserError, match=r"needs \[\[comparisons\]\] or the names of built-in suites"):
-        parse_suite('name = "a"\ntitle = "a"\nseeds = [0]', "mine.toml")
-
-
-@pytest.mark.parametrize("line", ["seeds = [0]", "[protocol]\ntest_time_draws = [2]"])
-def test_what_would_not_reach_the_suites_that_are_included_is_explained(line: str) -> None:
-    with pytest.raises(UserError, match=r"the suites in `includes` keep theirs"):
-        parse_suite(f'name = "a"\ntitle = "a"\nincludes = ["paper-svhn"]\n{line}', "mine.toml")
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("seeds = [0]", r"needs \[\[comparisons\]\] or the names of built-in suites"),
+        ('includes = ["paper-svhn"]\nseeds = [0]', r"the suites in `includes` keep theirs"),
+        ('includes = ["paper-svhn"]\n[protocol]\ntest_time_draws = [2]', r"the suites in `includes` keep theirs"),
+    ],
+)
+def test_a_suite_without_comparisons_of_its_own(lines: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        parse_suite(f'name = "a"\ntitle = "a"\n{lines}', "mine.toml")
 
 
 @pytest.mark.parametrize("name", ["demo", "own"])

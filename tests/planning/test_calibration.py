@@ -3,15 +3,19 @@
 import errno
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.experiment.acceleration import Acceleration
-from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.catalogues import networks
+from augbench.bench.experiment.spec import RunSpec, network_component
+from augbench.bench.networks.base import NetworkSource
 from augbench.bench.planning import calibration
 from augbench.bench.planning.calibration import (
     Measurement,
@@ -21,16 +25,17 @@ from augbench.bench.planning.calibration import (
     read_measurements,
     repeated,
 )
+from augbench.bench.registry.registry import Entry
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.cost import Cost
-from augbench.bench.training.evaluation import predict, predict_with_draws
 from augbench.bench.training.provenance import describe_device
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trainer import Trainer
 from augbench.bench.training.worker import execute, load_dataset
 
 MakeSpec = Callable[..., RunSpec]
+Measured = Callable[..., tuple[Measurement, "FakeClock"]]
 CPU = torch.device("cpu")
 
 
@@ -79,72 +84,64 @@ def test_steps_are_repeated_for_some_seconds_and_at_least_twice(each: float, tim
     assert repeated(lambda: clock.passes(each), clock) == [pytest.approx(each)] * times
 
 
-@pytest.mark.usefixtures("few_digits")
-def test_the_arithmetic(make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = FakeClock()
+@pytest.fixture
+def measured(few_digits: None, make_spec: MakeSpec, settings: ExecutionSettings) -> Iterator[Measured]:
+    """Measure a run whose network takes so many seconds for an image, in training and in evaluation."""
+    clock, seconds = FakeClock(), [0.0, 0.0]
 
-    def slow_step(self: Trainer, batch: torch.Tensor) -> None:
-        clock.passes(0.001 * len(batch))
+    class Ticking(nn.Module):
+        def __init__(self, channels: int, classes: int) -> None:
+            super().__init__()
+            self.network = networks().get("tiny")().build(channels, classes)
 
-    def slowed(function: Callable[..., object], seconds: float) -> Callable[..., object]:
-        def slow(network: object, images: torch.Tensor, *others: object) -> object:
-            clock.passes(seconds * len(images))
-            return function(network, images, *others)
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            clock.passes(seconds[not self.training] * len(images))
+            logits: torch.Tensor = self.network(images)
+            return logits
 
-        return slow
+    class Source(NetworkSource):
+        name = "ticking"
 
-    monkeypatch.setattr(Trainer, "train_step", slow_step)
-    monkeypatch.setattr(calibration, "predict", slowed(predict, 0.0001))
-    monkeypatch.setattr(calibration, "predict_with_draws", slowed(predict_with_draws, 0.0002))
-    monkeypatch.setattr(calibration, "accuracies", lambda _, split, *others, **side: clock.passes(0.0003 * len(split)))
-    spec = make_spec("scale", epochs=5)
-    data = load_dataset(spec.dataset, settings.data)
-    measured = measure(spec, data, CPU, clock)
-    assert measured.seconds["training"] == pytest.approx(0.001 * 400 * 5)
+        def build(self, channels: int, classes: int) -> nn.Module:
+            return Ticking(channels, classes)
+
+    def run(method: str, training: float, evaluation: float = 0.0, **changes: Any) -> tuple[Measurement, FakeClock]:
+        seconds[:] = training, evaluation
+        spec = make_spec(method, epochs=5).model_copy(update={"network": network_component("ticking")})
+        for part, values in changes.items():
+            spec = spec.model_copy(update={part: getattr(spec, part).model_copy(update=values)})
+        found = measure(spec, load_dataset(spec.dataset, settings.data), CPU, clock)
+        assert (found.kind, found.device, found.gpu) == (spec.configuration, describe_device(CPU), False)
+        return found, clock
+
+    with networks().holding(Entry("ticking", Source, "a test")):
+        yield run
+
+
+def test_the_arithmetic(measured: Measured) -> None:
+    found, _ = measured("scale", 0.001, 0.0001)  # 4 copies of each of 400 images
+    assert found.seconds["training"] == pytest.approx(0.001 * 4 * 400 * 5)
     # one pass without draws, 2 repeats of at most 2 draws, 3 angles; 100 images
-    assert measured.seconds["evaluation"] == pytest.approx(100 * (0.0001 + 2 * 2 * 0.0002 + 3 * 0.0003))
-    assert (measured.steps, measured.whole_batch, measured.search_unknown) == (20, True, False)
-    assert (measured.kind, measured.device, measured.gpu) == (spec.configuration, describe_device(CPU), False)
-
-    tuned = spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"evaluated_on": "validation"})})
-    measured = measure(tuned, data, CPU, clock)  # 80 of 400 images are held out and looked at after each epoch, too
-    assert measured.seconds["training"] == pytest.approx(0.001 * 320 * 5)
-    assert measured.seconds["evaluation"] == pytest.approx(80 * (6 * 0.0001 + 2 * 2 * 0.0002)), "and never turned"
+    assert found.seconds["evaluation"] == pytest.approx(100 * (1 + 2 * 2 + 3) * 0.0001)
+    assert (found.steps, found.whole_batch, found.search_unknown) == (20, True, False)
+    # 80 of 400 images are held out and looked at after each epoch, too, and never turned
+    found, _ = measured("scale", 0.001, 0.0001, protocol={"evaluated_on": "validation"})
+    assert found.seconds["training"] == pytest.approx(0.001 * 4 * 320 * 5)
+    assert found.seconds["evaluation"] == pytest.approx(80 * (6 + 2 * 2) * 0.0001)
 
 
-@pytest.mark.usefixtures("few_digits")
-def test_a_batch_that_takes_seconds_is_not_measured_whole(
-    make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = FakeClock()
-    sizes: list[int] = []
-
-    def slow_step(self: Trainer, batch: torch.Tensor) -> None:
-        sizes.append(len(batch))
-        clock.passes(0.3 * len(batch))
-
-    monkeypatch.setattr(Trainer, "train_step", slow_step)
-    spec = make_spec("none", epochs=2)
-    measured = measure(spec, load_dataset(spec.dataset, settings.data), CPU, clock)
-    assert sizes == [2, 4, 8, 8, 8, 8, 8]
+def test_a_batch_that_takes_seconds_is_not_measured_whole(measured: Measured) -> None:
+    found, clock = measured("none", 0.3)
     assert clock.seconds < 20
-    assert measured.seconds["training"] == pytest.approx(0.3 * 400 * 2)
-    assert (measured.steps, measured.whole_batch) == (3, False)
+    assert found.seconds["training"] == pytest.approx(0.3 * 400 * 5)
+    assert (found.steps, found.whole_batch) == (3, False)
 
 
-@pytest.mark.usefixtures("few_digits")
-def test_compilation_is_measured_apart(
-    make_spec: MakeSpec, settings: ExecutionSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = FakeClock()
-    monkeypatch.setattr(Trainer, "compile", lambda self: clock.passes(90))
-    monkeypatch.setattr(Trainer, "train_step", lambda self, batch: clock.passes(0.001 * len(batch)))
-    spec = make_spec("none", epochs=2)
-    budget = spec.budget.model_copy(update={"acceleration": Acceleration(compiled=True)})
-    spec = spec.model_copy(update={"budget": budget})
-    measured = measure(spec, load_dataset(spec.dataset, settings.data), CPU, clock)
-    assert measured.seconds["compilation"] == 90
-    assert measured.seconds["training"] == pytest.approx(0.001 * 400 * 2)
+def test_compilation_is_measured_apart(measured: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trainer, "compile", lambda self: time.sleep(0.001))
+    found, _ = measured("none", 0.001, budget={"acceleration": Acceleration(compiled=True)})
+    assert set(found.seconds) >= {"compilation", "training", "evaluation"}
+    assert found.seconds["training"] == pytest.approx(0.001 * 400 * 5)
 
 
 @pytest.mark.usefixtures("few_digits")
@@ -158,17 +155,8 @@ def test_a_search_is_unknown(make_spec: MakeSpec, settings: ExecutionSettings, m
 
 
 def a_measurement(kind: str = "a", device: str = "b", steps: int = 3) -> Measurement:
-    return Measurement(
-        kind=kind,
-        device=device,
-        gpu=False,
-        what="a test",
-        seconds={"training": 1.0},
-        steps=steps,
-        whole_batch=True,
-        search_unknown=False,
-        time="2026-01-01T00:00:00+00:00",
-    )
+    facts: dict[str, Any] = {"what": "a test", "whole_batch": True, "search_unknown": False, "time": "2026-01-01"}
+    return Measurement(kind=kind, device=device, gpu=False, seconds={"training": 1.0}, steps=steps, **facts)
 
 
 def test_measurements_are_kept_by_kind_and_device(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from augbench.bench.common.files import write_json
+from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import Suite, parse_suite
 from augbench.bench.planning.calibration import Measurement, add_measurement
 from augbench.bench.planning.estimates import (
-    Finished,
+    Estimate,
     Group,
     Source,
     cost_to_confirm,
@@ -21,7 +22,7 @@ from augbench.bench.planning.estimates import (
     left,
     longest_jobs,
 )
-from augbench.bench.planning.plan import make_plan
+from augbench.bench.planning.plan import PlannedRun, make_plan
 from augbench.bench.planning.profile import Profile, parse_profile
 from augbench.bench.runs.run_folder import RunFolder, RunState
 
@@ -48,7 +49,8 @@ gpus = 2
 time = "1-00:00:00"
 """
 
-MakeRun = Callable[..., Finished]
+MakeRun = Callable[..., PlannedRun]
+Estimated = Callable[..., dict[str, Estimate]]
 
 
 @pytest.fixture
@@ -62,18 +64,35 @@ def profile() -> Profile:
 
 
 @pytest.fixture
-def make_run(tmp_path: Path) -> MakeRun:
+def specs(make_spec: Callable[..., RunSpec]) -> dict[str, RunSpec]:
+    """Return specifications of different configurations, by a letter."""
+    return {letter: make_spec("none", epochs=number) for number, letter in enumerate("abcde", 1)}
+
+
+@pytest.fixture
+def make_run(specs: dict[str, RunSpec], tmp_path: Path) -> MakeRun:
     """Make a run that is finished, as far as estimates need it; devices called `gpu…` are GPUs."""
     made: list[Path] = []
 
-    def make(kind: str, seconds: Mapping[str, Mapping[str, float]]) -> Finished:
+    def make(letter: str, seconds: Mapping[str, Mapping[str, float]]) -> PlannedRun:
         folder = tmp_path / f"run{len(made)}"
         folder.mkdir()
         made.append(folder)
         write_environment(folder, [*seconds])
-        return Finished(kind, RunFolder(folder), seconds)
+        return PlannedRun(specs[letter], RunFolder(folder), RunState.DONE, seconds)
 
     return make
+
+
+@pytest.fixture
+def estimated(specs: dict[str, RunSpec]) -> Callable[..., dict[str, Estimate]]:
+    """Estimate what a run of each configuration costs; returns estimates by letter."""
+
+    def estimate(runs: list[PlannedRun], steps: list[Measurement], here: str) -> dict[str, Estimate]:
+        found = estimates(runs, steps, here)
+        return {name: found[spec.configuration] for name, spec in specs.items() if spec.configuration in found}
+
+    return estimate
 
 
 def write_environment(folder: Path, devices: list[str]) -> None:
@@ -82,18 +101,11 @@ def write_environment(folder: Path, devices: list[str]) -> None:
 
 
 def measured(kind: str, device: str, **other: Any) -> Measurement:
-    values: dict[str, Any] = {
-        "kind": kind,
-        "device": device,
-        "gpu": device.startswith("gpu"),
-        "what": "a test",
-        "seconds": {"training": 3 * HOUR, "evaluation": HOUR},
-        "steps": 20,
-        "whole_batch": True,
-        "search_unknown": False,
-        "time": "2026-01-01T00:00:00+00:00",
-    }
-    return Measurement(**(values | other))
+    facts: dict[str, Any] = {"what": "a test", "whole_batch": True, "search_unknown": False, "time": "2026-01-01"}
+    seconds = {"training": 3 * HOUR, "evaluation": HOUR}
+    return Measurement(
+        kind=kind, device=device, gpu=device.startswith("gpu"), seconds=seconds, steps=20, **(facts | other)
+    )
 
 
 def finish(suite: Suite, out: Path, method: str, seed: int, seconds: Mapping[str, Mapping[str, float]]) -> None:
@@ -111,16 +123,16 @@ def grouped(suite: Suite, out: Path, profile: Profile) -> dict[str, Group]:
     return {group.spec.method.name: group for group in found}
 
 
-def test_an_estimate_is_the_mean_of_finished_runs_by_phase(make_run: MakeRun) -> None:
+def test_an_estimate_is_the_mean_of_finished_runs_by_phase(make_run: MakeRun, estimated: Estimated) -> None:
     runs = [make_run("a", {"gpu": {"search": 10.0, "training": seconds}}) for seconds in (100.0, 200.0, 600.0)]
-    found = estimates(runs, [], "cpu")
+    found = estimated(runs, [], "cpu")
     assert found.keys() == {"a"}
     assert (found["a"].device, found["a"].gpu, found["a"].source, found["a"].count) == ("gpu", True, Source.RUNS, 3)
     assert found["a"].seconds == {"search": 10.0, "training": 300.0}
     assert found["a"].hours == pytest.approx(310 / HOUR)
 
 
-def test_devices_are_never_mixed(make_run: MakeRun) -> None:
+def test_devices_are_never_mixed(make_run: MakeRun, estimated: Estimated) -> None:
     runs = [
         make_run("a", {"cpu": {"training": 1000.0}}),
         make_run("a", {"gpu": {"training": 10.0}}),
@@ -130,7 +142,7 @@ def test_devices_are_never_mixed(make_run: MakeRun) -> None:
         make_run("d", {"gpu": {"training": 50.0}, "cpu": {"training": 500.0}}),
         make_run("e", {}),
     ]
-    found = estimates(runs, [], "cpu")
+    found = estimated(runs, [], "cpu")
     by_kind = {kind: (one.device, one.gpu, one.count, dict(one.seconds)) for kind, one in found.items()}
     assert by_kind == {
         # on both devices two runs were finished; the name decides, the same way for every kind
@@ -139,14 +151,17 @@ def test_devices_are_never_mixed(make_run: MakeRun) -> None:
         "c": ("cpu", False, 1, {"training": 3.0}),
     }
     runs.append(make_run("c", {"cpu": {"training": 5.0}}))
-    found = estimates(runs, [], "gpu")
+    found = estimated(runs, [], "gpu")
     assert (found["a"].device, found["a"].seconds) == ("cpu", {"training": 1000.0})
     assert (found["b"].device, found["c"].seconds) == ("gpu", {"training": 4.0})
 
 
-def test_measured_steps_count_only_without_finished_runs_and_those_of_this_device_first(make_run: MakeRun) -> None:
-    steps = [measured("a", "gpu x"), measured("b", "gpu x"), measured("b", "cpu here"), measured("c", "gpu x")]
-    found = estimates([make_run("a", {"gpu x": {"training": 7.0}})], steps, "cpu here")
+def test_measured_steps_count_only_without_finished_runs_and_those_of_this_device_first(
+    make_run: MakeRun, estimated: Estimated, specs: dict[str, RunSpec]
+) -> None:
+    timed = (("a", "gpu x"), ("b", "gpu x"), ("b", "cpu here"), ("c", "gpu x"))
+    steps = [measured(specs[letter].configuration, device) for letter, device in timed]
+    found = estimated([make_run("a", {"gpu x": {"training": 7.0}})], steps, "cpu here")
     assert {kind: (one.source, one.device, one.gpu, one.count) for kind, one in found.items()} == {
         "a": (Source.RUNS, "gpu x", True, 1),
         "b": (Source.STEPS, "cpu here", False, 20),
@@ -222,6 +237,5 @@ def test_the_longest_job_and_others_that_are_longer_than_their_limit(
     assert {name: group.searches for name, group in groups.items()} == {"none": False, "scale": False, "fast-aa": True}
     for seed in range(4):
         finish(suite, tmp_path, "scale", seed, {"gpu": {"training": 7 * HOUR}})
-    assert [group.spec.method.name for group in longest_jobs([*grouped(suite, tmp_path, profile).values()])] == [
-        "fast-aa"
-    ]
+    (longest,) = longest_jobs([*grouped(suite, tmp_path, profile).values()])
+    assert longest.spec.method.name == "fast-aa"

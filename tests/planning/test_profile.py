@@ -33,6 +33,7 @@ def test_a_method_differs_only_where_it_says_so() -> None:
     assert profile.resources_for("scale") == Resources(cpus=4, gpus=1, memory_gb=16, time="04:00:00")
     assert profile.resources_for("fast-aa") == Resources(cpus=8, gpus=1, memory_gb=16, time="1-00:00:00")
     assert profile.resources_for("fast-aa").time_minutes == 24 * 60
+    assert Resources().time_minutes is None
     assert profile.confirm.hours == 100
     assert profile.confirm.runs == Profile().confirm.runs
     assert profile.slurm.setup == ("module load cuda",)
@@ -44,10 +45,6 @@ def test_time_limits_in_minutes_are_rounded_up(days: int, hours: int, minutes: i
     assert total is not None
     exact = (days * 86400 + hours * 3600 + minutes * 60 + seconds) / 60
     assert exact <= total < exact + 1
-
-
-def test_no_time_limit() -> None:
-    assert Resources().time_minutes is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +96,7 @@ def test_a_share_of_a_core_is_for_ray(tmp_path: Path) -> None:
     assert [shared.resources_for(name).cpus for name in ("none", "scale")] == [0.5, 3]
     assert [shared.resources_for(name).threads for name in ("none", "scale")] == [1, 3]
     for launcher in ("local", "slurm"):
-        with pytest.raises(UserError, match=r"cpus = 0\.5: only the launcher ray gives out a share of a core"):
+        with pytest.raises(UserError, match=r"cpus = 0\.5: only the launcher ray gives out a fraction of a core"):
             parse_profile(f'launcher = "{launcher}"\n[resources]\ncpus = 0.5', "mine.toml")
 
 
@@ -115,5 +112,5 @@ def test_keys_of_old_profiles_still_work_and_say_their_new_names() -> None:
         "warning_seconds is now called signal_delay_s.",
     ]
     assert parse_profile(FULL, "profile").slurm.notes() == []
-    with pytest.raises(UserError, match="at_a_time is the old name of max_parallel, which is given too"):
+    with pytest.raises(UserError, match="at_a_time is the old name of max_parallel, which is also given"):
         parse_profile(OLD + "max_parallel = 4\n", "profile")

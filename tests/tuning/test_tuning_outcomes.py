@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from augbench.bench.commands import placing
-from augbench.bench.commands.options import make_request
+from augbench.bench.commands.options import LaunchOptions
 from augbench.bench.common.errors import UserError
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import load_suite, parse_suite
@@ -201,7 +201,7 @@ def test_the_cost_is_written_also_where_the_launch_was_broken_off(
 
     monkeypatch.setattr(placing, "place", broken_off)
     with pytest.raises(typer.Exit):
-        placing.execute(suite, make_request(out), retry_failed=False)
+        placing.execute(suite, LaunchOptions().request(out), retry_failed=False)
     assert len(list((out / "runs").glob("*/tuning.json"))) == 1
 
 
