@@ -1,12 +1,17 @@
-"""Which packages there are: the folders at the top, without the links to them that a copy of the project may lack."""
+"""Which packages there are: the folders at the top."""
 
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 from setuptools import find_packages, setup
 
 FOLDERS = ("bench", "datasets", "methods", "results", "slurm")
 
-if "editable_wheel" in sys.argv:  # puts src on the path, where type checkers look; the package finds its own folders
+if "editable_wheel" in sys.argv:  # puts src on the path; the package itself finds its folders at the top
+    for folder in FOLDERS:
+        with suppress(OSError):  # links are for type checkers and editors alone, and some disks have none
+            Path("src", "augbench", folder).symlink_to(Path("..", "..", folder))
     setup(package_dir={"": "src"}, packages=["augbench"])
 else:
     setup(
