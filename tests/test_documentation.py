@@ -90,6 +90,7 @@ def page_methods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, type[Met
     return {target.name: target for target in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["darker", "learned-flip", "tried-darkening", "input-dropout"])
 def test_methods_of_the_page_keep_the_contract(name: str, page_methods: dict[str, type[Method[Any]]]) -> None:
     report = check_method(page_methods[name])

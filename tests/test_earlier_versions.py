@@ -48,6 +48,7 @@ def test_a_finished_run_is_found_by_its_suite_and_its_network_can_be_loaded(out:
     assert trained.network(torch.zeros(2, 1, 14, 14)).shape == (2, 10)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on(out: Path, augbench: CommandLine) -> None:
     folder = RunFolder(out / "runs" / STOPPED)
     assert folder.state() is RunState.CANCELLED
@@ -56,6 +57,7 @@ def test_a_stopped_run_goes_on(out: Path, augbench: CommandLine) -> None:
     assert (folder.read_result() or {})["attempts"] == 2
 
 
+@pytest.mark.slow
 def test_tables_of_a_parquet_file_have_the_same_numbers(augbench: CommandLine, tmp_path: Path) -> None:
     shutil.copy(EARLIER / "runs.parquet", tmp_path)
     assert augbench("tables", "--from", tmp_path / "runs.parquet", "--out", tmp_path / "tables")[0] == 0

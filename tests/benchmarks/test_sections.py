@@ -68,6 +68,7 @@ def test_an_unknown_section_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert f"no section stride; choose from {', '.join(SECTIONS)}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_sections_do_without_what_a_machine_that_only_measures_lacks() -> None:
     code = (
         "import sys; sys.modules['rich'] = sys.modules['kornia'] = sys.modules['mlxtend'] = None\n"

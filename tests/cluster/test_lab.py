@@ -142,12 +142,14 @@ def test_a_second_start_in_one_folder_is_refused(cluster: Lab) -> None:
     assert cluster.node_states() == dict.fromkeys(NODES, "idle")
 
 
+@pytest.mark.slow
 def test_a_lab_can_be_stopped_whose_controller_has_crashed(second_lab: Lab) -> None:
     with second_lab:
         second_lab.kill_controller()
     assert traces_of(second_lab.layout.folder) == set()
 
 
+@pytest.mark.slow
 def test_a_daemon_that_does_not_start_takes_the_others_along(second_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Lab, "_start_slurmd", lambda self, name: start_daemon(self.layout, "slurmd", "--no-such-option")

@@ -172,8 +172,8 @@ def test_a_run_is_left_alone_on_a_node_with_other_code_and_after_a_request_to_st
 
 @pytest.mark.usefixtures("few_digits")
 def test_a_run_that_another_process_owns_is_waited_for(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("augbench.bench.launchers.executing.SECONDS_BETWEEN_LOOKS", 0.0)
-    monkeypatch.setattr("augbench.bench.launchers.executing.SECONDS_TO_WAIT_FOR_OWNER", 0.05)
+    monkeypatch.setattr("augbench.bench.training.scheduled.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("augbench.bench.training.scheduled.SECONDS_TO_WAIT_FOR_OWNER", 0.05)
     with claimed(Path(task.folder)):
         assert executed(task) == ("running", "")
     assert executed(task) == ("done", "")

@@ -113,7 +113,8 @@ def test_a_file_that_cannot_be_read(command: list[str], augbench: CommandLine, t
 def test_an_output_folder_that_is_a_file(augbench: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for command in (["run", "demo", "--out"], ["plan", "demo", "--out"], ["tables", "--out", tmp_path, "--from"]):
-        assert fails_in_one_paragraph(augbench(*command, tmp_path / "file"), "is a file")
+        said = "is no file of runs" if command[0] == "tables" else "is a file"
+        assert fails_in_one_paragraph(augbench(*command, tmp_path / "file"), said)
     assert (tmp_path / "file").read_text() == "mine"
 
 

@@ -76,6 +76,7 @@ def test_what_a_method_prints_does_not_spoil_json(augbench: CommandLine) -> None
     assert "augmenting" in errors
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_values_are_read_as_in_toml_and_texts_need_no_quotes(augbench: CommandLine) -> None:
     settings = ["--set", "copies=2", "--set", "estimator=rloo", "--set", "learning_rate = 0.01"]

@@ -18,6 +18,7 @@ CommandLine = Callable[..., tuple[int, str, str]]
 COMMAND = re.compile(r"`(augbench [^`]*)`|(augbench failures .*)$", re.MULTILINE)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.text()))
 def test_a_command_is_read_as_the_words_that_it_was_made_of(words: list[str]) -> None:

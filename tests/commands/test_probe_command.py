@@ -121,6 +121,7 @@ def test_draws_are_those_that_were_recorded(out: Path, tmp_path: Path, augbench:
     assert float(scale["accuracy"]) == pytest.approx(recorded["scale"]["2"]["accuracy"]["values"][0])
 
 
+@pytest.mark.slow
 def test_images_of_another_data_set(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
     to, run = tmp_path / "probes", next((out / "runs").glob("scale_*"))
     options = ("--values", "0,90", "--device", "cpu", "--on")
@@ -225,6 +226,7 @@ def test_any_text_is_read_or_explained(text: str) -> None:
         assert all(kind.lowest <= value <= kind.highest for value in found)
 
 
+@pytest.mark.slow
 def test_networks_of_turned_digits_are_probed_on_upright_ones(
     few_digits: None,
     make_spec: MakeSpec,

@@ -190,7 +190,7 @@ def test_a_state_that_cannot_be_told_has_advice_that_fits(
     (made.path / "lock").symlink_to("lock")  # which nobody can open
     code, _, errors = run()
     assert (code, placed) == (2, [folders[1].path.name])
-    assert f"{made.path.name}: Whether a process executes it cannot be told" in errors
+    assert f"{made.path.name}: Its file `lock` cannot be opened" in errors
     assert "Have its owner make the folder readable for you" in errors
     assert "submissions" not in errors
 

@@ -57,6 +57,7 @@ def test_the_first_thing_that_one_types_imports_no_command(imported_by: Imported
     assert ours == {"main", "signatures", "streams"}
 
 
+@pytest.mark.slow
 def test_what_only_looks_up_or_follows_needs_no_library_that_computes(imported_by: ImportedBy, plant: Any) -> None:
     folder = plant.ended(RunState.FAILED, "scale", cause=Cause.EXCEPTION, reason="no idea")
     out = ("--out", plant.out)
@@ -77,6 +78,7 @@ def test_what_only_looks_up_or_follows_needs_no_library_that_computes(imported_b
     assert not modules & HEAVY
 
 
+@pytest.mark.slow
 def test_a_plan_needs_torch_for_what_is_registered_and_no_other_library_that_computes(
     imported_by: ImportedBy, tmp_path: Path
 ) -> None:

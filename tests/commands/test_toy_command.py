@@ -18,6 +18,7 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toy, "train", partial(toy.train, steps=20))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_steps")
 def test_the_command_writes_every_seed_and_prints_the_means(tmp_path: Path, augbench: CommandLine) -> None:
     code, printed, errors = augbench("toy", "--out", tmp_path / "toy", "--seeds", "2")

@@ -149,7 +149,7 @@ def each_fault() -> Iterator[Any]:
         seen.add(check)
 
 
-@pytest.mark.parametrize("name", each_fault())
+@pytest.mark.parametrize("name", list(each_fault()))
 def test_a_fault_is_caught_by_the_check_that_is_about_it(name: str) -> None:
     checks, text = FAULTS[name]
     report = report_of(name)

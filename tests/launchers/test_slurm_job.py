@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.launchers import executing
 from augbench.bench.launchers.slurm_jobs import job_runs
 from augbench.bench.launchers.slurm_jobs.job_runs import execute_job
 from augbench.bench.registry.plugins import PLUGINS_VARIABLE
@@ -17,6 +16,7 @@ from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import JOB_VARIABLE, LAUNCHER_VARIABLE, SUBMISSION_VARIABLE, claimed
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.submissions import RECORD, NoRecordError, Submission, new_submission
+from augbench.bench.training import scheduled
 from augbench.bench.training.provenance import COMMAND_VARIABLE, fingerprint
 from augbench.bench.training.stopping import StopSignal
 
@@ -89,7 +89,7 @@ class Stopped:
         stop.received = signals
         self.monkeypatch.setenv("SLURM_RESTART_COUNT", str(max_requeues))
         self.monkeypatch.setattr(job_runs, "slurm", slurm)
-        self.monkeypatch.setattr(executing, "execute", stopped)
+        self.monkeypatch.setattr(scheduled, "execute", stopped)
         with pytest.raises(SystemExit):
             execute_job(self.submission.folder, 0, stop)
 
@@ -119,7 +119,7 @@ def test_a_job_executes_its_runs_one_after_the_other(
         seen.append(run.path.name)
         return RunState(states[len(seen) - 1])
 
-    monkeypatch.setattr(executing, "execute", execute)
+    monkeypatch.setattr(scheduled, "execute", execute)
     with pytest.raises(SystemExit) if fails else nullcontext():
         execute_job(submission.folder, 0, StopSignal())
     assert seen == names[:executed]
@@ -168,7 +168,7 @@ def test_a_job_waits_for_files_that_its_node_sees_late(
     path = submission.folder if late == "record" else folder.path
     away = path.rename(path.with_name("away"))
     monkeypatch.setattr("time.sleep", lambda seconds: away.rename(path))
-    monkeypatch.setattr(executing, "execute", lambda run, *_: RunState.DONE if run == folder else RunState.FAILED)
+    monkeypatch.setattr(scheduled, "execute", lambda run, *_: RunState.DONE if run == folder else RunState.FAILED)
     assert execute_job(submission.folder, 0, StopSignal()) == RunState.DONE
     assert path.exists()
 

@@ -298,6 +298,7 @@ def test_an_unknown_network_is_refused_before_anything_runs() -> None:
         SearchHyperparameters(search_network="tyni")
 
 
+@pytest.mark.slow
 def test_a_search_that_diverges_says_so(images: Images) -> None:
     with pytest.raises(DivergedError, match=r"search_learning_rate \(now 10\)"):
         images.search(search_learning_rate=10.0, search_final_rate=10.0, search_weight_decay=1.0, search_epochs=20)

@@ -57,6 +57,7 @@ class StopInPhase(StopSignal):
         super().check()
 
 
+@pytest.mark.slow
 def test_a_search_is_counted_apart_and_a_stop_in_either_phase_changes_no_bit(
     whole: RunFolder,
     spec: RunSpec,

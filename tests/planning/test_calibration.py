@@ -118,6 +118,7 @@ def measured(few_digits: None, make_spec: MakeSpec, settings: ExecutionSettings)
         yield run
 
 
+@pytest.mark.slow
 def test_the_arithmetic(measured: Measured) -> None:
     found, _ = measured("scale", 0.001, 0.0001)  # 4 copies of each of 400 images
     assert found.seconds["training"] == pytest.approx(0.001 * 4 * 400 * 5)

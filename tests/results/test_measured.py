@@ -26,6 +26,7 @@ def test_a_parquet_file_is_whole_and_names_no_path_of_a_machine(file: Path) -> N
     assert file.stat().st_size < 1_000_000
 
 
+@pytest.mark.slow
 def test_tables_from_a_parquet_file(tmp_path: Path, augbench: CommandLine) -> None:
     code, _, error = augbench("tables", "--from", MEASURED / "demo.parquet", "--out", tmp_path)
     assert (code, error) == (0, "")

@@ -116,11 +116,11 @@ def test_single_tables_are_written(tmp_path: Path, write_run: WriteRun, augbench
     code, output, _ = augbench(*given, "--table", "accuracy", "--table", "comparison")
     assert code == 0 and [Path(line).name for line in output.split()] == ["comparison.csv", "accuracy.csv"]
     code, _, error = augbench(*given, "--table", "svhn")
-    assert code == 2 and "nothing for the table svhn" in error
+    assert code == 2 and "no data for the table svhn" in error
     code, _, error = augbench(*given, "--table", "acuracy")
     assert code == 2 and "There is no table 'acuracy'. Did you mean 'accuracy'?" in error
     code, _, error = augbench(*given, "--table", "published", "--no-published")
-    assert code == 2 and "nothing for the table published" in error
+    assert code == 2 and "no data for the table published" in error
 
 
 def test_tables_as_json_have_every_number_as_it_was_computed(

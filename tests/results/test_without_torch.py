@@ -20,6 +20,7 @@ def out(finished: Callable[..., RunFolder], tmp_path: Path) -> Path:
     return tmp_path / "together"
 
 
+@pytest.mark.slow
 def test_tables_and_archives_need_no_torch(imported_by: ImportedBy, out: Path) -> None:
     source = ("--from", out)
     codes, modules = imported_by(

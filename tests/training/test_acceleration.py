@@ -180,6 +180,7 @@ def test_bfloat16_is_for_the_passes_in_training_alone(make_spec: MakeSpec, digit
     assert predict(trainer.network.eval(), digits.test.images[:8]).dtype == torch.float32
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_compiler")
 def test_compilation_leaves_no_trace_but_its_time(make_spec: MakeSpec, digits: ImageData) -> None:
     spec = accelerated(make_spec("scale"), compiled=True)
@@ -213,6 +214,7 @@ def test_kernels_of_the_resampling_are_compiled_on_the_same_clock(
     assert [seconds["compilation"] > 0 for seconds in trainer.cost.seconds.values()] == [True] * expected
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_compiler")
 def test_nothing_is_compiled_again_where_transforms_are_not_learned_any_more(
     make_spec: MakeSpec, digits: ImageData

@@ -89,6 +89,7 @@ def test_an_edited_file_is_noticed_where_a_run_was_begun_with_it(runs: Runs, tmp
         assert changed_plugins([planned(folder)]) == []
 
 
+@pytest.mark.slow
 def test_plan_and_run_tell_of_it_and_keep_the_result(augbench: CommandLine, runs: Runs, tmp_path: Path) -> None:
     path, suite, out = write_plugin(tmp_path / "told.py"), tmp_path / "own.toml", tmp_path / "out"
     suite.write_text(SUITE)

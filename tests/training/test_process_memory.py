@@ -25,6 +25,7 @@ print(keep_freed_memory(), given_back, min(faults() for _ in range(3)))  # small
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
 def test_memory_that_was_freed_is_used_again() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)

@@ -97,6 +97,7 @@ def everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(methods().entries, "everything", Entry("everything", Everything, "a test"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("everything")
 def test_a_learner_that_uses_every_hook_can_be_interrupted_anywhere(
     runs: Runs, outcome: Callable[[RunFolder], dict[str, Any]]
@@ -109,6 +110,7 @@ def test_a_learner_that_uses_every_hook_can_be_interrupted_anywhere(
     assert outcome(parts) == outcome(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "passes", "steps", "epochs"),
     [  # of none with one copy and of scale with four, by hand, for 400 images

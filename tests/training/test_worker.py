@@ -42,6 +42,7 @@ def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(method: str, ru
     assert result_of(parts)["attempts"] == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["none", "scale"])
 def test_the_seed_decides_the_result(method: str, runs: Runs, outcome: Outcome) -> None:
     first, again, other = (outcome(runs.done(method, seed=seed)) for seed in (0, 0, 1))

@@ -127,6 +127,7 @@ def test_accuracy_on_the_validation_images_is_known_after_each_epoch_and_no_netw
         load_network(tried, here.settings.data, torch.device("cpu"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_digits")
 def test_measuring_it_changes_nothing_in_training_and_a_trial_resumes_bit_for_bit(here: Here, outcome: Outcome) -> None:
     spec = for_tuning(here.make_spec("scale", epochs=2))

@@ -5,7 +5,6 @@ import sys
 import time
 from pathlib import Path
 
-from augbench.bench.launchers.executing import execute_when_free, other_code
 from augbench.bench.registry.plugins import PLUGINS_VARIABLE
 from augbench.bench.runs.cancelling import cancel
 from augbench.bench.runs.causes import Cause
@@ -15,6 +14,7 @@ from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.slurm_client import SlurmError, slurm
 from augbench.bench.runs.submissions import RECORD, Submission, read_submission, read_submissions
 from augbench.bench.training.provenance import COMMAND_VARIABLE, usable_cores
+from augbench.bench.training.scheduled import execute_when_free, other_code
 from augbench.bench.training.stopping import StopRequested, StopSignal
 from augbench.bench.training.worker import IDLE_ATTEMPTS
 

@@ -64,6 +64,7 @@ def eleven(write_run_below: WriteRun, tmp_path_factory: pytest.TempPathFactory) 
     return load_runs(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [angle_figure, calibration_figure, draws_figure, pareto_figure, reliability_figure])
 def test_a_crowd_is_spread_over_panels_below_legends_of_their_own(eleven: Runs, draw: Callable[[Runs], Figure]) -> None:
     figure, learners = draw(eleven), list(dict.fromkeys(eleven.runs["label"]))
@@ -118,6 +119,7 @@ def test_fifteen_learners_on_six_data_sets(tmp_path: Path, write_run: WriteRun) 
             assert (width <= 7, height <= 9.5, on_the_page(figure)) == (True, True, True)
 
 
+@pytest.mark.slow
 def test_of_one_run_everything_is_drawn_and_what_is_wrong_is_named(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("scale", seed=0, epochs=1, accuracy={0: 0.9, 4: 0.91}, drawn=DRAWN, learned=[FOUND])
     write_run("scale", seed=1, epochs=1, state=RunState.FAILED)
@@ -129,6 +131,7 @@ def test_of_one_run_everything_is_drawn_and_what_is_wrong_is_named(tmp_path: Pat
             assert on_the_page(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("any_name")
 def test_hostile_names_are_text(tmp_path: Path, write_run: WriteRun) -> None:
     options = {"option": HOSTILE}

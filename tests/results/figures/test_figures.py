@@ -248,6 +248,7 @@ def test_blocks_and_data_sets_do_not_look_like_learners(runs: Runs) -> None:
     assert not learners & (blocks | {dataset_look(0).colour, dataset_look(1).colour})
 
 
+@pytest.mark.slow
 def test_files(tmp_path: Path, runs: Runs) -> None:
     before = dict(mpl.rcParams)
     names = ("angle", "calibration", "learned", "overview", "parameters", "pareto", "ranks", "reliability")
@@ -258,6 +259,7 @@ def test_files(tmp_path: Path, runs: Runs) -> None:
         write_figures(runs, tmp_path / "other", formats=["jpg"])
 
 
+@pytest.mark.slow
 def test_the_same_numbers_give_the_same_files(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none")
     figures = [reliability_figure(load_runs(tmp_path)) for _ in range(3)]

@@ -17,6 +17,7 @@ from augbench.results.model.frame import load_runs
 WriteRun = Callable[..., RunFolder]
 
 
+@pytest.mark.slow
 def test_a_bar_is_the_mean_and_a_point_is_a_seed(tmp_path: Path, write_run: WriteRun) -> None:
     for seed, rotation in enumerate((0.2, 0.6)):
         numbers = {"probability/rotation": rotation, "probability/flip": 0.1, "magnitude/rotation": 2.0}

@@ -224,6 +224,7 @@ def test_what_is_measured_of_a_run_equals_what_its_files_say(
     assert replace(zero.measured, squared_distance=0) == replace(found.measured, squared_distance=0)
 
 
+@pytest.mark.slow
 def test_empirical_risk_is_the_clipped_loss_under_the_learned_augmentation(
     finished: Callable[..., RunFolder], settings: ExecutionSettings
 ) -> None:

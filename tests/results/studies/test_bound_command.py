@@ -99,8 +99,8 @@ def test_what_is_no_run_folder(name: str, tmp_path: Path, augbench: CommandLine)
 @pytest.mark.parametrize(
     ("method", "options", "words"),
     [
-        ("scale", {"state": RunState.KILLED}, ["is killed", "again"]),
-        ("scale", {"state": RunState.FAILED}, ["is failed", "again"]),
+        ("scale", {"state": RunState.KILLED}, ["is killed", "then repeat this command"]),
+        ("scale", {"state": RunState.FAILED}, ["is failed", "--retry-failed"]),
         ("none", {}, ["'none'", "scale, scale-norm"]),
         ("augerino", {}, ["'augerino'", "scale, scale-norm"]),
         ("scale", {"version": 77}, ["'scale' of version 77", "has 'scale' of version 1"]),
@@ -114,6 +114,7 @@ def test_runs_without_a_bound(
     assert _fails_in_one_paragraph(augbench("bound", folder.path, *GOOD), *words)
 
 
+@pytest.mark.slow
 def test_a_model_that_is_missing_damaged_or_of_another_run(
     finished: Callable[..., RunFolder], augbench: CommandLine
 ) -> None:

@@ -136,6 +136,7 @@ def test_one_transform_counts_once_in_the_mean() -> None:
     assert line["mean"] == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 def test_the_files(tmp_path: Path) -> None:
     table = frame("x-shear", CURVES)
     written = write_probe(table, KINDS["x-shear"], tmp_path)
