@@ -1,4 +1,4 @@
-"""Augerino: widths of uniform laws over six Lie-algebra generators, pushed up by a norm reward."""
+"""Augerino: widths of uniform distributions over six Lie-algebra generators, pushed up by a norm reward."""
 
 from typing import TypeVar
 
@@ -59,7 +59,7 @@ WIDTHS_DEVIATIONS: tuple[str, ...] = (
 
 
 class LearnedWidths(Method[W]):
-    """Learns the full width w of a uniform law U[−w/2, w/2] for each generator by reparametrisation.
+    """Learns the full width w of a uniform distribution U[−w/2, w/2] for each generator by reparametrisation.
 
     A draw is one matrix exponential of the weighted sum of the generators, and w = softplus(raw width). What pushes the
     widths up is left to the subclasses.
@@ -76,7 +76,7 @@ class LearnedWidths(Method[W]):
 
     @property
     def width(self) -> Tensor:
-        """Full widths of the uniform laws; (6,)."""
+        """Full widths of the uniform distributions; (6,)."""
         return F.softplus(self.raw_width)
 
     def augment(self, images: Tensor, generator: torch.Generator) -> AugmentedBatch:
@@ -99,15 +99,15 @@ class LearnedWidths(Method[W]):
         self.optimizers["widths"].zero_grad()
 
     def test_policy(self) -> Policy:
-        """Draw from the learned law."""
+        """Draw from the learned distribution."""
         return self._transform
 
     def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
-        """Draw from the learned law, which is the same for a transform and its inverse."""
+        """Draw from the learned distribution, which is the same for a transform and its inverse."""
         return self._draw_matrices(count, generator).detach()
 
     def learned(self) -> dict[str, float]:
-        """Half-widths of the uniform laws; translations in half images."""
+        """Half-widths of the uniform distributions; translations in half images."""
         scale = {"x-translation": self.hyperparameters.translation_scale}
         scale["y-translation"] = self.hyperparameters.translation_scale
         widths = zip(GENERATORS, self.width.tolist(), strict=True)
@@ -116,7 +116,7 @@ class LearnedWidths(Method[W]):
 
 @register("augerino")
 class Augerino(LearnedWidths[AugerinoHyperparameters]):
-    """Learns widths of uniform laws over six generators of affine maps; the objective is the loss − λ‖w‖₂."""
+    """Learns widths of uniform distributions over six generators of affine maps; the objective is the loss − λ‖w‖₂."""
 
     title = "uniform law over six generators, norm reward"
     paper = "Benton et al., Learning Invariances in Neural Networks from Training Data (NeurIPS 2020)"

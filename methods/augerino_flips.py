@@ -43,7 +43,7 @@ class AugerinoWithFlips(Augerino):
         return resample(to_unit_interval(space.crop(images, draw)), inverse)
 
     def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
-        """Draw from the law of the whole composition a∘f∘c."""
+        """Draw from the distribution of the whole composition a∘f∘c."""
         before = self.context.space.matrices(self._draw_crop_and_flip(count, generator))  # f∘c
         last = super().sample_transforms(count, generator)
         linear = last[:, :, :2] @ before

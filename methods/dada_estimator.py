@@ -2,10 +2,11 @@
 
 Each image has a sub-policy k, drawn from softmax(logits), and two outcomes t, Bernoulli with the probabilities of k.
 The estimate is (f(k, t) − c(x̃))·∇log q(k, t) + ∇c(x) − ∇c(x̃): x is a relaxed sample whose rounding gives (k, t),
-x̃ is drawn from the law of x given (k, t), and c is any function. Its expectation is ∇E[f]; c decides the variance.
+x̃ is drawn from the distribution of x given (k, t), and c is any function. Its expectation is ∇E[f]; c decides the
+variance.
 
-Here x̃ is x itself, which is a draw from that law, but differentiated through the conditional one. Thus c(x̃) = c(x)
-and the outcomes of sub-policies that were not chosen get a gradient of exactly zero.
+Here x̃ is x itself, which is a draw from that distribution, but differentiated through the conditional one. Thus c(x̃)
+= c(x) and the outcomes of sub-policies that were not chosen get a gradient of exactly zero.
 """
 
 import math

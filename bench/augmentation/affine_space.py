@@ -1,4 +1,4 @@
-"""The affine space that methods share: seven blocks, their laws, and their action on images.
+"""The affine space that methods share: seven blocks, their distributions, and their action on images.
 
 A draw is g = g1∘g2∘…∘g7 in the order of `Space.blocks` (SCALE, section 3.1): the last block, the crop, acts on the
 image first and the first block, the rotation, last. An image is a function on the plane and (g I)(x) = I(g⁻¹x).

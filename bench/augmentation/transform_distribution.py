@@ -1,4 +1,4 @@
-"""The law of a random map of the plane, in coordinates that no learner's parametrisation decides.
+"""The distribution of a random map of the plane, in coordinates that no learner's parametrisation decides.
 
 Every affine map with an invertible linear part A is g(x) = A(x + t) with exactly one
 
@@ -6,8 +6,8 @@ Every affine map with an invertible linear part A is g(x) = A(x + t) with exactl
 
 where F mirrors left and right if det A < 0 and is the identity otherwise: the QR decomposition of A·F with a positive
 diagonal. `turn` is an angle on the circle and takes in both the rotation and the half-turn of the affine space. The two
-can stand in for each other, since rotations within ±90° with a half-turn in half of the draws are the same law as
-rotations within ±180°; so laws are compared in these coordinates and not block by block.
+can stand in for each other, since rotations within ±90° with a half-turn in half of the draws are the same
+distribution as rotations within ±180°; so distributions are compared in these coordinates and not block by block.
 """
 
 import math
@@ -31,7 +31,7 @@ RECOVERY_DRAWS = 100_000
 """Draws from a learned law: chance alone gives an exact learner about 0.002, seldom 0.005, in a coordinate."""
 
 CONTINUOUS_BLOCKS = ("rotation", *COORDINATES[1:4])
-"""Blocks of the affine space whose magnitudes a planted law draws, in the order of the space."""
+"""Blocks of the affine space whose magnitudes a planted distribution draws, in the order of the space."""
 
 STEPS = 10_000  # points that stand for a uniform law: they are off by a 20,000th of its range
 
@@ -67,7 +67,7 @@ def decompose(transforms: "Tensor") -> Array:
 
 @dataclass(frozen=True)
 class Atoms:
-    """A law on the line or the circle as weighted points.
+    """A distribution on the line or the circle as weighted points.
 
     Attributes:
         points: (K,).
@@ -79,7 +79,7 @@ class Atoms:
 
     @classmethod
     def of(cls, samples: Array) -> "Atoms":
-        """Make the law of samples (N,), each with the same weight."""
+        """Make the distribution of samples (N,), each with the same weight."""
         return cls(samples, np.full(len(samples), 1 / len(samples)))
 
 
@@ -90,7 +90,7 @@ def wasserstein(first: Atoms, second: Atoms, period: float | None = None) -> flo
     all c (Rabin, Delon and Gousseau, 2011), which the median of F − G attains.
 
     Args:
-        first: A law.
+        first: A distribution.
         second: Another one.
         period: Length of the circle, None for the line.
     """
@@ -113,12 +113,12 @@ def _weighted_median(values: Array, weights: Array) -> float:
 
 
 class PlantedDistribution(BaseModel):
-    """A known law of transforms: independent blocks of the affine space, each of which changes a share of the images.
+    """A known distribution of transforms: independent blocks of the affine space, each changing some of the images.
 
     A continuous block draws its magnitude from (1−s)·δ₀ + s·U[−r, r] with range r and share s; the half-turn and the
-    flip change an image with probability s. So a flip of 0.5 is the symmetric law that mirrors every other image, which
-    a learner in the affine space has where its flip block has probability 1. The crop is not planted: what it cuts off
-    is lost, so it is no map of the plane.
+    flip change an image with probability s. So a flip of 0.5 is the symmetric distribution that mirrors every other
+    image, which a learner in the affine space has where its flip block has probability 1. The crop is not planted:
+    what it cuts off is lost, so it is no map of the plane.
 
     Attributes:
         rotation: In degrees, as people write it; all others are in the units of the space.
@@ -158,7 +158,7 @@ class PlantedDistribution(BaseModel):
 
     @property
     def label(self) -> str:
-        """Name for tables, such as "rotation ±45° + flip"; laws that differ have different names."""
+        """Name for tables, such as "rotation ±45° + flip"; distributions that differ have different names."""
         extents = (f"±{_plain(self.rotation)}°", *(f"±{_plain(extent)}" for extent in self.ranges[1:]))
         names = [f"{name} {extent}" for name, extent in zip(CONTINUOUS_BLOCKS, extents, strict=True)]
         usual, present = (1, 1, 1, 1, 0.5, 0.5), (*self.ranges, self.half_turn, self.flip)
@@ -177,7 +177,7 @@ class PlantedDistribution(BaseModel):
         return tuple(name for name, law in self.marginals().items() if (law.points[law.weights > 0] != 0).any())
 
     def marginals(self) -> dict[str, Atoms]:
-        """Law of each coordinate."""
+        """Distribution of each coordinate."""
         continuous = [_mixture(fraction, extent) for fraction, extent in zip(self.fractions, self.ranges, strict=False)]
         turn, still = continuous[0], Atoms(np.zeros(1), np.ones(1))
         upside_down = Atoms(
@@ -199,16 +199,16 @@ def _mixture(fraction: float, extent: float) -> Atoms:
 
 
 def recovery(transforms: "Tensor", law: PlantedDistribution, space: "Space") -> dict[str, float]:
-    """Distance of a learned law from the planted one in each coordinate; 0 is exact.
+    """Distance of a learned distribution from the planted one in each coordinate; 0 is exact.
 
-    Each is the 1-Wasserstein distance of the two marginal laws, divided by the coordinate's maximum in the shared
-    space: π for the turn, which is compared on the circle, 1 for the flip, the crop's largest shift for the shifts. A
-    learner that stays within the space hardly gets above 1; one that misses a symmetry planted up to its maximum gets
-    0.5 there.
+    Each is the 1-Wasserstein distance of the two marginal distributions, divided by the coordinate's maximum in the
+    affine space: π for the turn, which is compared on the circle, 1 for the flip, the crop's largest shift for the
+    shifts. A learner that stays within the space hardly gets above 1; one that misses a symmetry planted up to its
+    maximum gets 0.5 there.
 
     Args:
-        transforms: Draws from the learned law, see `Method.sample_transforms`; (N, 2, 3).
-        law: The planted law.
+        transforms: Draws from the learned distribution, see `Method.sample_transforms`; (N, 2, 3).
+        law: The planted distribution.
         space: The protocol's space at the size of the images, which has the maxima.
 
     Raises:

@@ -105,7 +105,7 @@ def _check_learned(key: object, value: object) -> None:
         )
     if key.startswith("range/") and value < 0:
         raise ConformanceError(
-            f"The learned number {key!r} is {value:.4g}, below 0.", "Return the half-width of the law of the block."
+            f"The learned number {key!r} is {value:.4g}, below 0.", "Return the half-width of the block's distribution."
         )
 
 

@@ -201,7 +201,7 @@ class Method(Generic[H]):
         return None
 
     def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor | None:
-        """Draw from the law of the method's transforms of the plane: what a planted symmetry is compared with.
+        """Draw from the distribution of the method's transforms of the plane: what a planted symmetry is compared with.
 
         Args:
             count: Number of draws N.
@@ -216,8 +216,9 @@ class Method(Generic[H]):
     def learned(self) -> dict[str, float]:
         """Name the learned numbers for the trajectory.
 
-        Keys are `probability/<block>` in [0, 1] and `range/<block>`, the half-width of a symmetric uniform law in the
-        unit of the block; other keys are kept as they are, and drawn over the epochs where training learns them.
+        Keys are `probability/<block>` in [0, 1] and `range/<block>`, the half-width of a symmetric uniform
+        distribution in the unit of the block; other keys are kept as they are, and drawn over the epochs where
+        training learns them.
         """
         return {}
 

@@ -187,9 +187,9 @@ def compare_with_planted(
     """Compare what a method learned with what was planted. It counts towards no phase, since it needs no image.
 
     Returns:
-        `planted`: the name of the law and the coordinates that it changes. `recovery`: a distance for each coordinate
-        (see `bench/augmentation/transform_distribution.py`); left out for methods that do not map the plane. Empty
-        where nothing was planted.
+        `planted`: the name of the distribution and the coordinates that it changes. `recovery`: a distance for each
+        coordinate (see `bench/augmentation/transform_distribution.py`); left out for methods that do not map the
+        plane. Empty where nothing was planted.
 
     Raises:
         DivergedError: If a learned map is not finite or cannot be inverted.

@@ -108,7 +108,7 @@ def _possible(runs: Runs, published: pd.DataFrame) -> dict[str, Callable[[Runs],
 
 
 def named_by_law(runs: Runs) -> Runs:
-    """Name planted data sets by their law, such as "planted: rotation ±180°", instead of its options."""
+    """Name planted data sets by their distribution, such as "planted: rotation ±180°", instead of its options."""
     planted = runs.runs.dropna(subset=["law"]).drop_duplicates("comparison")
     laws = planted[["comparison", "law_comparison", "law"]].itertuples(index=False)
     names = {comparison: f"{data}: {law}" for comparison, data, law in laws}

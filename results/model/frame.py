@@ -53,16 +53,16 @@ class Runs:
             the protocol that tables and figures quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation`
             (radians), `maximum_log_scale`, `maximum_shear`. For planted data: `law`, the name of the distribution;
             `recovery_error` over all coordinates and `recovery_error_planted` over those that it changes;
-            `law_comparison` and `law_label`, `comparison` and `label` as if no law told the data sets apart. For tuned
-            hyperparameters: `tuning_trials`, `tuning_search`, `tuning_device` and `tuning_seconds` of all trials
-            together, the same for each seed (NaN for several devices). Results of runs that are not done are NaN or
+            `law_comparison` and `law_label`, `comparison` and `label` as if no distribution told the data sets apart.
+            For tuned hyperparameters: `tuning_trials`, `tuning_search`, `tuning_device` and `tuning_seconds` of all
+            trials together, the same for each seed (NaN for several devices). Results of unfinished runs are NaN or
             None.
         scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
         learned: Finished runs × `quantity`: `value` at the end of training and at its `start`, NaN if unknown.
         probe: Finished runs × `degrees`: `accuracy` in [0, 1] on test images turned by that angle. Without probes of
             earlier versions that turned shrunken images.
-        recovery: Finished runs on planted data × `coordinate`: `distance` of the learned law from the planted one,
-            and `planted`, whether the law changes the coordinate.
+        recovery: Finished runs on planted data × `coordinate`: `distance` of the learned distribution from the planted
+            one, and `planted`, whether the distribution changes the coordinate.
         problems: What was left out, and why.
         records: What the rows of `runs` are made from.
         caches: By source, what became of the test images of its runs.
@@ -342,7 +342,7 @@ def _labels(records: Sequence[Record], change: Callable[[RunSpec], RunSpec] = la
 
 
 def _without_law(spec: RunSpec) -> RunSpec:
-    """Take the planted law out of the data set's options, so that runs can be named and grouped across laws."""
+    """Take the planted distribution out of the data set's options, to name and group runs across distributions."""
     dataset, law = spec.dataset, PlantedDistribution.model_fields
     kept = {
         "settings": {name: value for name, value in dataset.settings.items() if name not in law},

@@ -71,7 +71,7 @@ class Code(_Stored):
 
 
 class Planted(_Stored):
-    """Name of the law that was planted in the data set, and the coordinates of a map of the plane that it changes."""
+    """Name of the distribution planted in the data set, and the coordinates of a map of the plane that it changes."""
 
     law: str
     coordinates: tuple[str, ...]
@@ -93,7 +93,7 @@ class Result(_Stored):
         train_images: Number of training images.
         test_images: Number of test images.
         planted: What was planted in the data set, if anything is known.
-        recovery: Distance of the learned law from the planted one by coordinate; empty if there is nothing to compare.
+        recovery: Distance of the learned distribution from the planted one by coordinate; empty without one.
     """
 
     identity: str

@@ -47,7 +47,7 @@ def run_row(record: Record, labels: RunLabels, without_law: RunLabels | None) ->
     Args:
         record: The run.
         labels: What it is called.
-        without_law: What it would be called if no planted law told data sets apart; None where none is planted.
+        without_law: Its labels if planted distributions did not tell data sets apart; None where none is planted.
     """
     spec = record.spec
     names = (record.name, labels.comparison, labels.label, spec.method.name, spec.seed)

@@ -131,10 +131,10 @@ def mean_interval(
     the block where the drawn seeds meet the drawn images: the "pigeonhole" bootstrap (Owen, 2007, The pigeonhole
     bootstrap, Annals of Applied Statistics 1), which is conservative. The training images, and all else that seeds do
     not decide, are conditioned on. The interval spans the middle `confidence` of the resamples ("percentile interval"),
-    with one correction. Plain resamples of few seeds spread too little: by 1 − 1/S in variance, and a normal law does
-    not allow for a spread estimated from S numbers. So the seeds' own part of each resample is stretched by
-    √(S/(S − 1)) · t/z, with the quantiles t of Student's law with S − 1 degrees of freedom and z of the normal law
-    (after Hesterberg, 2015, What teachers should know about the bootstrap, section 5.3).
+    with one correction. Plain resamples of few seeds spread too little: by 1 − 1/S in variance, and a normal
+    distribution does not allow for a spread estimated from S numbers. So the seeds' own part of each resample is
+    stretched by √(S/(S − 1)) · t/z, with the quantiles t of Student's distribution with S − 1 degrees of freedom and z
+    of the normal distribution (after Hesterberg, 2015, What teachers should know about the bootstrap, section 5.3).
 
     Args:
         values: (S, N), for each seed and image, such as 1 for right and 0 for wrong.
@@ -199,5 +199,5 @@ def _interval(array: Floats, image_means: Floats, weights: Weights, confidence: 
 def _stretch(seeds: int, confidence: float) -> float:
     """By how much the seeds' part of a resample is too narrow; tends to 1 with many seeds."""
     upper = (1 + confidence) / 2
-    # Of scipy.stats, which takes most of a second to import, these are the quantiles of Student's and the normal law.
+    # Quantiles of Student's and the normal distribution; scipy.stats has them too, but takes 0.7 s to import.
     return float(np.sqrt(seeds / (seeds - 1)) * special.stdtrit(seeds - 1, upper) / special.ndtri(upper))

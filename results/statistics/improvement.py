@@ -50,12 +50,12 @@ def probability_of_improvement(
 
     The interval is that of Clopper and Pearson (1934) for n independent trials, where n is the number of runs of the
     method with fewer of them, times the data sets. The fraction of pairs is the mean of such fractions over all ways to
-    pair the runs up, so it varies no more than one of them, whatever the laws of the two methods (Hoeffding, 1963), and
-    just as much where all runs of one method are alike. Nothing has to be estimated of these laws, which three or five
-    runs could not do. Five runs never exclude ½ at 95 %: five coins fall on one side in one of 16 cases. The data sets
-    and their test images are conditioned on, and the runs of a method are taken to be independent. Pairing by seed is
-    not used, since the question is about fresh runs; where a seed is lucky for both methods, the interval is
-    conservative.
+    pair the runs up, so it varies no more than one of them, whatever the distributions of the two methods (Hoeffding,
+    1963), and just as much where all runs of one method are alike. Nothing has to be estimated of these distributions,
+    which three or five runs could not do. Five runs never exclude ½ at 95 %: five coins fall on one side in one of 16
+    cases. The data sets and their test images are conditioned on, and the runs of a method are taken to be
+    independent. Pairing by seed is not used, since the question is about fresh runs; where a seed is lucky for both
+    methods, the interval is conservative.
 
     Args:
         first: By data set the values of the first method's runs; (n,).

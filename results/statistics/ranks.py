@@ -15,7 +15,7 @@ LEAST_METHODS, LEAST_DATASETS = 3, 2
 """How many it takes for a test over ranks: two methods would be compared by a sign test."""
 
 FEW_DATASETS = 10
-"""With this many or fewer the law of the test statistic is rough (Demšar, section 3.2.2)."""
+"""With this many or fewer the distribution of the test statistic is rough (Demšar, section 3.2.2)."""
 
 
 @dataclass(frozen=True)

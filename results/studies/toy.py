@@ -7,14 +7,14 @@ rings, two on each, and the classes alternate like the fields of a chessboard:
     at 0°      A    B      A
     at 180°    B    A      B
 
-A point is the centre of its arc, with a little noise in the radius, rotated by the planted law U[−45°, 45°]. On a
-ring the ends of the two classes are therefore 90° apart. That makes ±45° the widest law of rotations that never takes
-a point to where the other class is, and it is this width that TRM can find: its regulariser asks for the widest range,
-the loss for no confusion. The planted range is the same number because the arcs are as long as the gaps between them;
-with arcs of ±30° the gaps would allow ±60°, and TRM would go towards those. In a small sample the arcs do not reach
-their ends, so the range that it allows, `harmless_range`, lies a little above 45°; α mostly ends a little above that
-again, since a slight overlap costs less loss than it gains in the regulariser. A rotation by U[−180°, 180°] leaves
-nothing of the class on any ring.
+A point is the centre of its arc, with a little noise in the radius, rotated by the planted distribution U[−45°, 45°].
+On a ring the ends of the two classes are therefore 90° apart. That makes ±45° the widest distribution of rotations
+that never takes a point to where the other class is, and it is this width that TRM can find: its regulariser asks for
+the widest range, the loss for no confusion. The planted range is the same number because the arcs are as long as the
+gaps between them; with arcs of ±30° the gaps would allow ±60°, and TRM would go towards those. In a small sample the
+arcs do not reach their ends, so the range that it allows, `harmless_range`, lies a little above 45°; α mostly ends a
+little above that again, since a slight overlap costs less loss than it gains in the regulariser. A rotation by
+U[−180°, 180°] leaves nothing of the class on any ring.
 
 The three ways are methods of this project on points in the place of images: they get the same network at its start, the
 same points, the same number of steps and of copies. TRM is the method `scale` itself with a single block.
@@ -65,7 +65,7 @@ ROWS = 50  # of a trajectory
 
 
 class Way(StrEnum):
-    """A way of training: as the points are, with rotations by U[−180°, 180°], or with a learned law of rotations."""
+    """A way of training: without rotations, with rotations by U[−180°, 180°], or by a learned distribution."""
 
     RM = "rm"
     FIXED = "fixed-180"

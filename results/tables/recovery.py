@@ -27,12 +27,12 @@ LAWS = (
 
 
 def has_planted(runs: Runs) -> bool:
-    """Whether any run is finished on data with a planted law."""
+    """Whether any run is finished on data with a planted distribution."""
     return bool(runs.runs["law"].notna().any())
 
 
 def recovery_table(runs: Runs) -> Table:
-    """Compare learners across planted laws: a row for each learner, a column for each law.
+    """Compare learners across planted distributions: a row for each learner, a column for each distribution.
 
     A cell has the accuracy without test-time draws and the two recovery errors, over the planted coordinates and over
     all, each as mean ± standard deviation over seeds.
@@ -56,7 +56,7 @@ def recovery_table(runs: Runs) -> Table:
 
 
 def coordinate_table(runs: Runs) -> Table:
-    """Compare learners on each planted law coordinate by coordinate, those that the law changes in bold."""
+    """Compare learners on each planted distribution by coordinate; those that it changes are bold."""
     planted = _planted(runs)
     coordinates = tuple(Column(name, f"{DISTANCE}{name}", None, OF_THE_MAXIMUM) for name in COORDINATES)
     columns = (ACCURACY, *(replace(column, rank=0) for column in RECOVERY_COLUMNS), *coordinates)
@@ -67,18 +67,18 @@ def coordinate_table(runs: Runs) -> Table:
             for _, inside in of_law.groupby("label", sort=False):
                 cells = tuple(_detail_cell(inside, column) for column in columns)
                 rows.append(_row(inside, cells, f"{comparison}: {law}"))
-    definitions = (RECOVERY_DEFINITION, "Bold: the coordinates that the planted law changes.", LAWS)
+    definitions = (RECOVERY_DEFINITION, "Bold: the coordinates that the planted distribution changes.", LAWS)
     title = "Planted symmetries by coordinate"
     notes, bold = run_notes(runs, planted), "Bold: what was planted."
     return Table("recovery-by-coordinate", title, notes, definitions, columns, tuple(rows), bold=bold)
 
 
 def _planted(runs: Runs) -> pd.DataFrame:
-    """Finished runs on planted data, named and grouped across laws.
+    """Finished runs on planted data, named and grouped across distributions.
 
     Returns:
         The columns of `runs.runs`, `accuracy`, and for each coordinate `recovery_distance/<coordinate>` (NaN if
-        unknown) and `planted/<coordinate>`, whether the law changes it.
+        unknown) and `planted/<coordinate>`, whether the distribution changes it.
     """
     finished = runs.finished()
     planted = finished[finished["law"].notna()]
