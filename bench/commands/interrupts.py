@@ -6,30 +6,43 @@ from types import FrameType
 
 INTERRUPTED = 130  # what a shell expects of a program that Ctrl-C has ended
 IMPORTING = "<frozen importlib._bootstrap>"  # the file of Python's import system, as frames name it
+SECONDS_BETWEEN_LOOKS = 0.05
+MOST_LOOKS = 100
 
 
 def heed_ctrl_c() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt from now on; while a module is being imported, it ends the process at once.
-
-    An import takes seconds, and third-party code in it could turn a KeyboardInterrupt into any other error. Commands
-    import what they need before they open or write anything, so the process can simply end.
-    """
-    signal.signal(signal.SIGINT, _interrupt)
+    """Let Ctrl-C raise KeyboardInterrupt from now on, as soon as no module is being imported."""
+    signal.signal(signal.SIGINT, _Interrupt())
 
 
 def end_at_ctrl_c() -> None:
     """Let Ctrl-C end the process at once from now on: for when everything is written."""
-    signal.signal(signal.SIGINT, _end)
+    signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    running = frame
-    while running is not None:
-        if running.f_code.co_filename == IMPORTING:
-            _end(number, frame)
-        running = running.f_back
-    raise KeyboardInterrupt
+class _Interrupt:
+    """Waits for the import that is going on: third-party code in it could turn KeyboardInterrupt into another error.
+
+    A second Ctrl-C, or an import that takes long, ends the process at once.
+    """
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if not _is_importing(frame):
+            self.looks = 0
+            raise KeyboardInterrupt
+        if self.looks and (number == signal.SIGINT or self.looks >= MOST_LOOKS):
+            os._exit(INTERRUPTED)
+        self.looks += 1
+        signal.signal(signal.SIGALRM, self)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_BETWEEN_LOOKS)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    os._exit(INTERRUPTED)
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == IMPORTING:
+            return True
+        frame = frame.f_back
+    return False

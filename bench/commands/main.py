@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 from itertools import islice, pairwise
 from pathlib import Path
+from pkgutil import get_data
 from typing import Annotated, Any
 
 import typer
@@ -84,7 +85,10 @@ class _ImportedWhenCalled(TyperGroup):
 def summary(command: str) -> str:
     """Read the first paragraph of a command's docstring, or a group's help, without importing its module."""
     module, attribute = COMMANDS[command]
-    source = Path(__file__).with_name(f"{module}.py").read_text("utf-8")
+    try:
+        source = (get_data(__package__ or "", f"{module}.py") or b"").decode()  # also from a zip file
+    except OSError:  # there are compiled files only
+        return ""
     pattern = r'typer\.Typer\(help="(.*?)"' if attribute == "app" else rf'^def {attribute}\(.*?"""(.*?)(\n\n|""")'
     found = re.search(pattern, source, re.DOTALL | re.MULTILINE)
     return found[1] if found else ""

@@ -13,7 +13,7 @@ from augbench.bench.common.plain_text import safe
 
 def print_json(content: object) -> None:
     """Print JSON on standard output."""
-    typer.echo(json.dumps(content, indent=1))
+    typer.echo(json.dumps(content, indent=1, allow_nan=False))
 
 
 def print_line(console: Console, text: str, style: str = "") -> None:

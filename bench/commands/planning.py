@@ -16,7 +16,7 @@ from augbench.bench.commands.options import (
     SuiteName,
     data_folder,
 )
-from augbench.bench.commands.plain import print_json
+from augbench.bench.commands.plain import print_json, tell_notes
 from augbench.bench.experiment.budgets import level_named
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.planning.plan import make_plan
@@ -44,6 +44,7 @@ def plan(
     from augbench.bench.planning.estimates import groups_of, longest_jobs
 
     chosen = load_profile(profile)
+    tell_notes(chosen.slurm.notes())
     launchers().get(chosen.launcher)  # a wrong name is an error here as in `run`
     here = choose_device(device)
     planned = make_plan(load_suite(suite).at_level(level_named(budget)), out)

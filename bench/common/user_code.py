@@ -24,7 +24,7 @@ def format_exception(error: BaseException, *paths: Path) -> str:
     message = shortened(" ".join(str(error).split()).rstrip("."))
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     line = own_line(error, *paths)
-    moved = isinstance(error, ModuleNotFoundError) and str(error.name).startswith("augbench.")
+    moved = isinstance(error, ImportError) and str(error.name).partition(".")[0] == "augbench"
     return f"{text}{f' ({line})' * bool(line)}{PUBLIC_NAMES * moved}"
 
 

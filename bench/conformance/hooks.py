@@ -116,6 +116,8 @@ def advice_on(error: BaseException, target: type[Method[Any]], files: Sequence[P
     text = str(error)
     if re.search(r"object has no attribute '(hyperparameters|context|learnable|optimizers)'", text):
         return CALL_BASE
+    if text.endswith("has no attribute 'setting'"):
+        return "Write `self.context`: `self.setting` was its name in augbench 0.1."
     if text.startswith("'Hyperparameters' object has no attribute"):
         return "Set the class attribute `hyperparameters_type` to the class that has it."
     if own_line(error, *files):

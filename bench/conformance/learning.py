@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -51,7 +52,8 @@ def regulariser(subject: Subject) -> None:
     """It is one number as a tensor, or None."""
     trainer = subject.ready(GREY)
     trainer.method.augment(trainer.data.train.images[:BATCH_SIZE].clone(), generator(0, "check", subject.device))
-    value = single_number(trainer.method.regulariser())
+    given = trainer.method.regulariser()
+    value = given if isinstance(given, np.ndarray) else single_number(given)  # an array cannot be added to the loss
     if value is not None and not isinstance(value, int | float):
         shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
         raise ConformanceError(

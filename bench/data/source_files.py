@@ -206,7 +206,8 @@ def unpack(archive: Path, wanted: Sequence[SourceFile], folder: Path, progress: 
         OSError: If something cannot be read or written.
     """
     progress.message(f"Unpacking {archive.name} …")
-    targets = {source.path: folder / f"{number}-{Path(source.path).name}" for number, source in enumerate(wanted)}
+    first = len(list(folder.iterdir()))  # files of other archives, which may have the same names
+    targets = {one.path: folder / f"{number}-{Path(one.path).name}" for number, one in enumerate(wanted, first)}
     try:
         for name, content in _members(archive, wanted[0].published.name, list(targets)):
             with content, targets[name].open("wb") as target:

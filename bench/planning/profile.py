@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    ValidationError,
     model_validator,
 )
 
@@ -152,7 +153,14 @@ class SlurmSettings(_Strict):
         for name in given:
             if RENAMED[name] in values:
                 raise ValueError(f"{name} is the old name of {RENAMED[name]}, which is also given; delete {name}")
-        made = handler({RENAMED.get(name, name): value for name, value in values.items()} if given else values)
+        try:
+            made = handler({RENAMED.get(name, name): value for name, value in values.items()} if given else values)
+        except ValidationError as error:
+            wrong = {problem["loc"][0]: problem for problem in error.errors() if problem["loc"]}
+            for name in given:
+                if problem := wrong.get(RENAMED[name]):
+                    raise ValueError(f"{name}: {problem['msg']} (given: {problem['input']!r})") from None
+            raise
         made._old_names = given
         return made
 

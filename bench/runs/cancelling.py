@@ -43,18 +43,15 @@ def cancel(folders: Sequence[RunFolder], out: Path) -> list[RunFolder]:
     Raises:
         UserError: If a folder cannot be written to, or Slurm does not answer.
     """
-    states = RunStates(out)
-    cancelled, waiting = [], []
+    states, found = RunStates(out), list[tuple[RunFolder, RunStatus]]()
     for folder in folders:
         with suppress(DamagedError):  # nobody executes such a run, and it holds up no other
-            status = states.of(folder)
-            if status.state in OVER:
-                continue
-            folder.request_cancel()
-            cancelled.append(folder)
-            waiting += [status] * (status.state is RunState.SUBMITTED)
-    cancel_jobs(_whole_jobs(waiting))
-    return cancelled
+            found.append((folder, states.of(folder)))
+    cancelled = [(folder, status) for folder, status in found if status.state not in OVER]
+    for folder, _ in cancelled:  # only now, when every state is known
+        folder.request_cancel()
+    cancel_jobs(_whole_jobs([status for _, status in cancelled if status.state is RunState.SUBMITTED]))
+    return [folder for folder, _ in cancelled]
 
 
 def _whole_jobs(waiting: Sequence[RunStatus]) -> Iterator[tuple[Submission, str]]:

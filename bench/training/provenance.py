@@ -246,3 +246,19 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     if len(found) > MOST_NAMED:
         found = [*found[:MOST_NAMED], f"and {len(found) - MOST_NAMED} more"]
     return found
+
+
+def other_code(submitted: Mapping[str, Any]) -> str:
+    """Say how the code on this machine differs from the code that was submitted; empty if it does not.
+
+    Args:
+        submitted: The fingerprint of the code that was submitted.
+    """
+    changes = differences(submitted, fingerprint())
+    if not changes:
+        return ""
+    return (
+        f"The code on {os.uname().nodename} differs from the code that was submitted: {'; '.join(changes)}. Go back to "
+        "that code, or install the same code on every machine and give the same command again. "
+        "--allow-changed-code lets runs that wait use whatever code is there."
+    )

@@ -1,14 +1,10 @@
 """What the worker of a scheduler does with a run, whichever scheduler has placed it."""
 
-import os
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from augbench.bench.runs.claim import STALE_SECONDS, BusyError
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.training.provenance import differences, fingerprint
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
 
@@ -34,19 +30,3 @@ def execute_when_free(folder: RunFolder, settings: ExecutionSettings, stop: Stop
             if time.monotonic() > deadline:
                 return RunState.RUNNING
             time.sleep(SECONDS_BETWEEN_LOOKS)
-
-
-def other_code(submitted: Mapping[str, Any]) -> str:
-    """Say how the code on this machine differs from the code that was submitted; empty if it does not.
-
-    Args:
-        submitted: The fingerprint of the code that was submitted.
-    """
-    changes = differences(submitted, fingerprint())
-    if not changes:
-        return ""
-    return (
-        f"The code on {os.uname().nodename} differs from the code that was submitted: {'; '.join(changes)}. Go back to "
-        "that code, or install the same code on every machine and give the same command again. "
-        "--allow-changed-code lets runs that wait use whatever code is there."
-    )

@@ -168,13 +168,15 @@ class Archive:
             is_safe = tarfile.data_filter(member, str(self.folder)).name == member.name
         except tarfile.FilterError:
             is_safe = False
-        if not is_safe or not (member.isfile() or member.isdir()):
+        # A sparse file can be far larger than its size in the archive.
+        if not is_safe or not (member.isfile() or member.isdir()) or member.issparse():
             raise self._refused(f"it holds a link, a special file or a path that leads out of it: {member.name!r}")
         if member.size > MOST_BYTES_OF_A_FILE:
             raise self._refused(f"{member.name!r} has {member.size / 2**30:.0f} GB, more than any file of a run")
 
     def _extract(self, archive: tarfile.TarFile, member: tarfile.TarInfo, path: PurePosixPath) -> None:
-        archive.extract(member.replace(name=str(path), deep=False), self.folder, filter="data")
+        undated = member.replace(name=str(path), mtime=None, deep=False)  # type: ignore[arg-type]  # None: leave it
+        archive.extract(undated, self.folder, filter="data")
 
     def _refused(self, reason: str) -> UserError:
         return UserError(

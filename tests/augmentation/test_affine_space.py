@@ -14,7 +14,8 @@ from scipy import stats
 from torch import Tensor
 from torchvision.transforms import functional as vision
 
-from augbench.bench.augmentation.affine_space import Draw, Space, resample, shared_space
+from augbench.bench.augmentation import affine_space
+from augbench.bench.augmentation.affine_space import Draw, Space, resample, shared_space, transform_and_shrink
 
 Matrix = NDArray[np.float64]
 AFFINE = ("rotation", "x-scale", "y-scale", "x-shear", "half-turn", "flip")
@@ -337,3 +338,11 @@ def test_matrices_say_where_a_bright_pixel_goes() -> None:
     assert inside.sum() > 100
     # a bilinear spot is not symmetric around where its pixel goes: half a pixel, 1/28, is allowed
     torch.testing.assert_close(seen[inside], expected[inside], atol=1 / 28, rtol=0)
+
+
+def test_images_are_transformed_and_shrunk_in_pieces_with_their_own_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = torch.randint(0, 256, (12, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    matrices = torch.eye(2) * torch.linspace(0.5, 1.5, 12).view(-1, 1, 1)
+    together = transform_and_shrink(images, matrices, 4)
+    monkeypatch.setattr(affine_space, "IMAGES_AT_A_TIME", 5)
+    assert torch.equal(transform_and_shrink(images, matrices, 4), together)

@@ -41,6 +41,32 @@ def test_ctrl_c_during_an_import_ends_quietly(library: str) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+INTERRUPTED_IN_THE_MIDDLE = """
+import os, signal, sys
+from augbench.bench.commands.interrupts import heed_ctrl_c
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "tabnanny":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+heed_ctrl_c()
+try:
+    import tabnanny
+    signal.pause()
+except KeyboardInterrupt:
+    print("stopped,", "tabnanny" in sys.modules)
+finally:
+    print("tidied up")
+"""
+
+
+def test_ctrl_c_waits_for_an_import_and_what_was_begun_is_tidied_up() -> None:
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED_IN_THE_MIDDLE], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "stopped, True\ntidied up\n", "")
+
+
 def test_the_list_of_commands_says_what_their_docstrings_say() -> None:
     for name, (module, attribute) in COMMANDS.items():
         found = getattr(import_module(f"augbench.bench.commands.{module}"), attribute)

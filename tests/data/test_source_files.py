@@ -157,6 +157,18 @@ def test_nothing_but_what_is_wanted_leaves_an_archive(root: Path) -> None:
     assert not Path("/tmp/augbench-outside").exists()  # noqa: S108
 
 
+def test_archives_of_one_data_set_may_have_files_of_the_same_name(root: Path) -> None:
+    packed = [tar({f"{part}/images.npy": part.encode()}) for part in ("train", "test")]
+    write(root, {f"{number}.tar.gz": content for number, content in enumerate(packed)})
+    remote = [RemoteFile(f"{number}.tar.gz", md5(content), None, ()) for number, content in enumerate(packed)]
+    wanted = [
+        SourceFile(f"{part}/images.npy", None, file) for part, file in zip(("train", "test"), remote, strict=True)
+    ]
+    assert provide(root, tuple(wanted)) == [b"train", b"test"]
+    lacking = SourceFile("other/images.npy", None, remote[1])
+    assert has(error_of(provide, root, (wanted[0], lacking)), "has no regular file other/images.npy")
+
+
 def with_password() -> bytes:
     packed = bytearray(zipped(MEMBERS))
     for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):

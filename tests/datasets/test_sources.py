@@ -5,6 +5,7 @@ import pytest
 from augbench.bench.data.prepared import PreparedSource
 from augbench.bench.data.source_files import combined_md5
 from augbench.bench.experiment.catalogues import datasets
+from augbench.datasets import rotmnist12k
 
 MNIST = "md5:f85aa589f05f099f408a1805d8a18637"
 DIGITS = "sha256:167bbe5fc3dfbce27f9a4c6c1814964f3367677ee226d9811d79cbd41fd5d053"
@@ -40,6 +41,10 @@ PLACES = {  # torchvision's
 def test_identities_stay() -> None:
     found = {entry.name: (entry.target.version, getattr(entry.target, "checksum", None)) for entry in datasets()}
     assert found == IDENTITIES | {"planted": (2, None)}
+
+
+def test_the_split_of_larochelle_and_others_stays() -> None:
+    assert (rotmnist12k.TRAIN_ROWS, rotmnist12k.HELD_OUT_ROWS, rotmnist12k.TEST_ROWS) == (12_000, 2_000, 50_000)
 
 
 @pytest.mark.parametrize("name", PLACES)

@@ -114,3 +114,7 @@ def test_keys_of_old_profiles_still_work_and_say_their_new_names() -> None:
     assert parse_profile(FULL, "profile").slurm.notes() == []
     with pytest.raises(UserError, match="at_a_time is the old name of max_parallel, which is also given"):
         parse_profile(OLD + "max_parallel = 4\n", "profile")
+    with pytest.raises(UserError, match=r"slurm: at_a_time: Input should be greater .* \(given: 0\)\."):
+        parse_profile(OLD.replace("at_a_time = 3", "at_a_time = 0"), "profile")
+    with pytest.raises(UserError, match=r"There is no key 'slurm\.partion'"):
+        parse_profile(OLD + "partion = 'gpu'\n", "profile")

@@ -212,6 +212,7 @@ def test_a_file_may_be_named_after_the_command(augbench: CommandLine, tmp_path: 
 
 IMPORTED = "from augbench.bench.registry.registry import register"
 BROKEN = {
+    "from augbench.bench import space": "import what augbench offers from `augbench` itself",
     "import augbench.bench.method": "import what augbench offers from `augbench` itself",
     "import a_library_that_is_not_there": "could not be imported: ModuleNotFoundError: No module named 'a_library_th",
     "\n\nclass OwnError(Exception): pass\nraise OwnError('no [driver]')": "OwnError: no [driver] (line 4 of mine.py).",

@@ -19,7 +19,8 @@ from augbench.bench.common.errors import UserError, shortened
 from augbench.bench.common.files import read_json
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder
-from augbench.bench.training.scheduled import execute_when_free, other_code
+from augbench.bench.training.provenance import other_code
+from augbench.bench.training.scheduled import execute_when_free
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
 
 STOP_FILE = "stop"

@@ -1,4 +1,7 @@
-"""What a job of Slurm does: read its runs from a submission's record, execute them, and queue again if stopped."""
+"""What a job of Slurm does: read its runs from a submission's record, execute them, and queue again if stopped.
+
+The code is compared with that of the submission before torch and the worker are imported, which other code may break.
+"""
 
 import os
 import sys
@@ -13,10 +16,8 @@ from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.slurm_client import SlurmError, slurm
 from augbench.bench.runs.submissions import RECORD, Submission, read_submission, read_submissions
-from augbench.bench.training.provenance import COMMAND_VARIABLE, usable_cores
-from augbench.bench.training.scheduled import execute_when_free, other_code
+from augbench.bench.training.provenance import COMMAND_VARIABLE, other_code, usable_cores
 from augbench.bench.training.stopping import StopRequested, StopSignal
-from augbench.bench.training.worker import IDLE_ATTEMPTS
 
 SECONDS_TO_WAIT_FOR_FILES = 60.0  # as long as network file systems remember that there was none
 SECONDS_BETWEEN_LOOKS = 5.0
@@ -92,6 +93,8 @@ def _record_other_code(run: RunFolder, reason: str) -> None:
 
 def _execute(run: RunFolder, submission: Submission, stop: StopSignal) -> RunState:
     """Execute the run; one that is to make room while it waits counts as killed, so that it is queued again."""
+    from augbench.bench.training.scheduled import execute_when_free
+
     given, asked = submission.arguments, submission.resources["cpus"]
     if (cores := usable_cores()) < asked:
         say(f"Note: {asked} CPU cores were asked for, but this process may use {cores}.")
@@ -140,6 +143,8 @@ def _queue_again(run: RunFolder, submission: Submission) -> None:
 
 def _why_no_more(run: RunFolder, submission: Submission) -> str:
     """Say why the job is not to be queued again; empty if it is."""
+    from augbench.bench.training.worker import IDLE_ATTEMPTS
+
     status = run.read_status()
     if status.get(IDLE_ATTEMPTS, 0) >= MOST_IDLE_ATTEMPTS:
         return (

@@ -50,6 +50,14 @@ def link(kind: bytes, target: str) -> tarfile.TarInfo:
     return info
 
 
+def sparse() -> tarfile.TarInfo:
+    """Describe a file that unpacks to 30 MB from an archive of a few bytes."""
+    info = tarfile.TarInfo("runs/a/spec.json")
+    size = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": "0,0,30000000,0"}
+    info.pax_headers = size | {"GNU.sparse.size": "30000000", "GNU.sparse.name": "runs/a/spec.json"}
+    return info
+
+
 def test_only_what_people_need_is_packed(tmp_path: Path, write_run: WriteRun) -> None:
     folder = write_run("none", root=tmp_path / "out", gpu=False)
     for name in ("model.pt", "checkpoint.pt", "lock", "claim-1.json", "cancel", "diary.txt", ".spec.json.x.tmp"):
@@ -99,6 +107,7 @@ def test_a_foreign_folder_in_an_archive_is_said(tmp_path: Path, write_run: Write
     [
         *(("../x", b"1"), ("runs/../../x", b"1"), ("/etc/x", b"1")),
         *(link(tarfile.SYMTYPE, "/etc/passwd"), link(tarfile.LNKTYPE, "runs/b"), link(tarfile.CHRTYPE, "")),
+        sparse(),
     ],
 )
 def test_an_archive_that_reaches_outside_is_refused(
@@ -108,6 +117,18 @@ def test_an_archive_that_reaches_outside_is_refused(
     with pytest.raises(UserError, match=r"was not unpacked.*a link, a special file or a path that leads out of it"):
         load_runs(path)
     assert [file.name for file in tmp_path.iterdir()] == ["bad.tar.gz"]
+
+
+def test_an_archive_with_an_impossible_date_is_read(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", root=tmp_path / "mine")
+
+    def dated(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.mtime = 1e30  # as a header may say
+        return member
+
+    with tarfile.open(tmp_path / "mine.tgz", "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        archive.add(tmp_path / "mine" / "runs", "runs", filter=dated)
+    assert len(load_runs(tmp_path / "mine.tgz").runs) == 1
 
 
 @pytest.mark.parametrize(("name", "value"), [("MOST_BYTES_OF_A_FILE", 3), ("FRACTION_OF_FREE_SPACE", 0)])
