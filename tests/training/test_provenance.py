@@ -189,8 +189,8 @@ def test_convolutions_are_in_tf32_where_a_gpu_has_it_and_torch_may(
         assert provenance.float32_convolutions(torch.device("cuda")) == name
 
 
-def test_whoever_asks_for_code_or_command_need_not_wait_for_torch() -> None:
-    program = "import sys, augbench.bench.training.provenance; sys.exit('torch' in sys.modules)"
+def test_a_job_compares_its_code_before_it_imports_torch() -> None:
+    program = "import sys, augbench.bench.launchers.slurm_jobs.job_runs; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
