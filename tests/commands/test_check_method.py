@@ -51,8 +51,8 @@ def test_a_method_that_does_not(augbench: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("name", "check", "words"),
     [
-        ("threaded", "process", "Threads that it has started go on: left behind"),
-        ("float64", "process", "It changes for the whole process: torch's default type."),
+        ("threaded", "process", "Threads that it started still run: left behind"),
+        ("float64", "process", "It changes settings of the whole process: torch's default type."),
         ("interleaved", "order", "Another image in place 0 of a batch of 28 changed copy 0 of image 1."),
         ("reversed", "order", "Another image in place 0 of a batch of 28 changed copy"),
         ("no-number", "regulariser", "`regulariser` returned nan."),
@@ -70,7 +70,7 @@ def test_failures_as_json(name: str, check: str, words: str, augbench: CommandLi
 
 @pytest.mark.slow
 def test_what_a_method_prints_does_not_spoil_json(augbench: CommandLine) -> None:
-    code, text, errors = augbench("--plugin", SHARED / "planted_slips.py", "check", "method", "spoken", "--json")
+    code, text, errors = augbench("--plugin", SHARED / "planted_faults.py", "check", "method", "spoken", "--json")
     assert code == 0
     assert json.loads(text)["passed"]
     assert "augmenting" in errors
@@ -109,7 +109,7 @@ def test_mistakes_of_the_user(options: list[str], words: str, augbench: CommandL
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["method", "hanging"], r"not over after 60 s, in the check 'images', at line \d+ of ending.py \(`augment`\)"),
+        (["method", "hanging"], r"did not finish within 30 s, in the check 'images', at line \d+ of ending.py \(`augment`\)"),
         (["method", "leaving"], r"ended by itself with status 0, at line \d+ of ending.py \(`start_epoch`\)"),
         (["method", "crashing"], r"was killed by SIG\w+, at line \d+ of ending.py \(`start_epoch`\)"),
         (["dataset", "dots", "--set", "how=leave"], "ended by itself with status 0, at line"),
@@ -118,7 +118,7 @@ def test_mistakes_of_the_user(options: list[str], words: str, augbench: CommandL
 def test_what_ends_the_process_or_never_ends_is_reported(
     arguments: list[str], words: str, augbench: CommandLine
 ) -> None:
-    code, text, errors = augbench("--plugin", ENDING, "check", *arguments, "--limit", "60")
+    code, text, errors = augbench("--plugin", ENDING, "check", *arguments, "--limit", "30")
     assert code == 2
     assert re.search(words, errors), errors
     assert "Traceback" not in text + errors
