@@ -53,16 +53,16 @@ WIDTHS_DEVIATIONS: tuple[str, ...] = (
     "One copy of each image in training, as in the authors' code, unless the budget asks for more.",
     "Test-time augmentation averages probabilities, as for every other method; the authors' code averages "
     "log-probabilities.",
-    "The widths have a learning rate of their own; the authors' code shares the network's. 0.01 is what the author "
-    "advises where his script has 0.1.",
+    "The widths have a learning rate of their own; the authors' code shares the network's. The default 0.01 is the "
+    "author's advice; his script has 0.1.",
 )
 
 
 class LearnedWidths(Method[W]):
     """Learns the full width w of a uniform distribution U[−w/2, w/2] for each generator by reparametrisation.
 
-    A draw is one matrix exponential of the weighted sum of the generators, and w = softplus(raw width). What pushes the
-    widths up is left to the subclasses.
+    A draw is one matrix exponential of the weighted sum of the generators, and w = softplus(raw width). Subclasses
+    decide what pushes the widths up.
     """
 
     def __init__(self, hyperparameters: W, context: RunContext) -> None:

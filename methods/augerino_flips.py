@@ -24,7 +24,7 @@ class AugerinoWithFlips(Augerino):
         "SCALE's tables have this row, but its text does not describe it; a sentence commented out in its source "
         "says that crops and flips were added by hand. Order and strength are not stated: here the crop comes first, "
         "then the flip, as in the affine space, and Augerino's transform last.",
-        "Test-time augmentation draws the crop and the flip as well, as in training; the paper's rows do not tell.",
+        "Test-time augmentation draws the crop and the flip as well, as in training; the paper does not tell.",
     )
 
     def __init__(self, hyperparameters: AugerinoHyperparameters, context: RunContext) -> None:

@@ -37,7 +37,7 @@ class AugerinoPacBayes(LearnedWidths[AugerinoPacBayesHyperparameters]):
     paper = "Learning Augmentation Distributions using Transformed Risk Minimization (TMLR 2023), ablation"
     deviations = (
         *WIDTHS_DEVIATIONS,
-        "The paper says no more than Augerino's parametrisation with the PAC-Bayes regulariser, without flips. Widths "
+        "The paper specifies only Augerino's parametrisation with the PAC-Bayes regulariser, without flips. Widths "
         "start and step as Augerino's do, by Adam, and are then projected as in SCALE's algorithm.",
         "The paper states no maxima: they are those of the affine space, and for the translations the largest shift of "
         "its crop.",

@@ -36,8 +36,8 @@ class AutoAugment(WidePolicy[AutoAugmentHyperparameters]):
         "authors' code stops at nine tenths; Posterize keeps 8 to 4 bits, where that code keeps 4 to 0.",
         "Color in the CIFAR-10 policy's sub-policy 13, counted from 0, is at level 8, as in torchvision and the "
         "authors' code; their paper is reported to say 6.",
-        "There is no policy for CIFAR-100: the one for CIFAR-10 stands in, as in the paper, and it does so here for "
-        "every other data set unless `policy` names another.",
+        "CIFAR-100 has no policy of its own and uses the one for CIFAR-10, as in the paper; so does every other data "
+        "set here, unless `policy` names another.",
         AUTOAUGMENT_RANGES_DEVIATION,
         *DEVIATIONS,
     )

@@ -34,10 +34,10 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
     paper = "Li et al., DADA: Differentiable Automatic Data Augmentation (ECCV 2020)"
     deviations = (
         "The blocks are those of the affine space, as in SCALE's comparison, for which no code exists. A magnitude m "
-        "in [0, 1] means ±m·A: in DADA's own range from −A to A, m = ½ was the identity.",
+        "in [0, 1] means ±m·A; in DADA m spans −A to A, so m = ½ is the identity.",
         "The network of the search is the run's own, unless `search_network` names another; DADA takes `wrn-40-2`.",
-        "The held-out images of the search are at most the data set's fixed validation split, a fifth of the training "
-        "images, so there can be fewer of them than of those to fit on; DADA has as many.",
+        "The search holds out at most the data set's fixed validation split, a fifth of the training images, so it can "
+        "hold out fewer images than it fits on; DADA holds out as many.",
         "5 of 21 sub-policies are kept, about the same share as DADA's 25 of 105.",
         "Sub-policy and outcomes are drawn for each image and not for each mini-batch. The reward of a draw is what "
         "its own image contributes to the validation loss, to first order; what it does to other images through batch "
@@ -49,7 +49,7 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
         "multiplied by the number of parameters, only the outcomes that were used enter, the control variate "
         "minimises the variance, and the seed fixes the policy.",
         "Probabilities stay in [0.05, 0.95] during the search, where DADA clamps them to [0, 1].",
-        "The search has no crop, flip or cutout before the policy, nor has the training.",
+        "Neither search nor training applies crop, flip or cutout before the policy.",
     )
     searches = True
     hyperparameters_type = DadaHyperparameters

@@ -34,13 +34,13 @@ Weights = dict[str, Tensor]
 class SearchHyperparameters(Hyperparameters):
     """Hyperparameters of the search; defaults are those of the reference code for CIFAR-10.
 
-    Values to be tried: the authors' published policies come from network rates between 0.00125 (SVHN) and 0.1; rate and
-    temperature of the policy they do not vary, so those reach from well below to well above theirs.
+    Values to try: the authors' published policies come from network rates between 0.00125 (SVHN) and 0.1. They do not
+    vary the rate and temperature of the policy, so those ranges reach from well below to well above their values.
     """
 
     search_network: NetworkName | None = Field(None, description="network of the search; the run's own by default")
     search_images: int = Field(
-        4000, ge=2, description="images of the search, half to fit on and half held out, as far as there are so many"
+        4000, ge=2, description="images of the search, half to fit on and half held out if there are enough"
     )
     search_epochs: int = Field(20, ge=1, le=10_000, description="passes over the images to fit on")
     search_batch_size: int = Field(128, ge=1, le=65_536, description="images in a batch of the search, of either half")

@@ -39,7 +39,7 @@ class FastAutoAugmentHyperparameters(DensityMatchingHyperparameters):
 class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
     """Each image gets one sub-policy, drawn uniformly, of two operations with their probabilities and levels.
 
-    They come from a search before training or, where the user names a file, from there; then nothing is searched for.
+    A search before training finds them. With `policy`, they come from a file and nothing is searched for.
     """
 
     title = "sub-policies of image operations by density matching"
@@ -51,7 +51,7 @@ class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
         "the authors' code has all of these. Weight decay acts on batch normalisation too.",
         "The search images and their folds are the same for every seed of a run.",
         "No crop, flip or cutout on top in training, as for every other method here; the authors add them.",
-        "`rounds` = 2 is the paper's T; the authors' code makes one pass, though its policies are as many as two find.",
+        "`rounds` = 2 is the paper's T; the authors' code makes one pass, but has as many policies as two find.",
         "A trial counts images that are right in one draw of 5, as in the authors' code; the paper speaks of accuracy.",
         "Images stay floats between operations, and Cutout is black; the authors' code has 256 grey levels and a grey "
         "Cutout.",

@@ -49,7 +49,7 @@ class DensityMatchingHyperparameters(Hyperparameters):
     rounds: int = Field(2, ge=1, le=10, description="rounds T of trials for each split; each keeps its best")
     trials: int = Field(200, ge=1, description="policies tried for each split and round")
     sub_policies: int = tunable(5, low=2, high=10, ge=1, le=100, description="sub-policies of a tried policy")
-    draws: int = Field(5, ge=1, le=100, description="draws of which one must leave an image right")
+    draws: int = Field(5, ge=1, le=100, description="draws, at least one of which must be classified right")
     kept_trials: int = Field(10, ge=1, description="best tried policies N that are kept of each split and round")
 
     @model_validator(mode="after")

@@ -37,10 +37,10 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
         "neither TranslateX nor Cutout.",
         "Enhancing operations, Posterize, Solarize and Cutout have the ranges of `fast-aa`; the authors' code gives "
         "them others.",
-        "The gradient penalty takes the norm of the gradient in the whole image; the authors' code that over the "
-        "channels at each pixel. It is taken for images in [0, 1], the authors' for [−1, 1].",
-        "Batch normalisation in the trunk makes an image's score depend on the others of its batch, and so the "
-        "gradient penalty, as in the authors' code.",
+        "The gradient penalty uses the norm over the whole image, for images in [0, 1]; the authors' code uses the "
+        "norm over the channels at each pixel, for images in [−1, 1].",
+        "Batch normalisation in the trunk makes an image's score depend on the others of its batch, and with it "
+        "the gradient penalty, as in the authors' code.",
         "The trunk is by default the run's network with 64 outputs; the authors' is `wrn-40-2` without its last layer.",
         "After each step probabilities and levels are brought back into their ranges (probabilities to 0.001…0.999); "
         "the authors' code clamps probabilities where they are used and levels not at all.",

@@ -19,7 +19,7 @@ SMALLEST_MARGIN = 1e-6
 class DistributionHyperparameters(Hyperparameters):
     """Hyperparameters of every learner of (π, α); defaults are SCALE's where its paper states them.
 
-    Rates to be tried: the paper's is for 200 epochs of gradient steps; the fewer there are, the larger they have to be.
+    Rates to try: the paper's is for 200 epochs of gradient steps; fewer steps need larger rates.
     """
 
     copies: int = Field(4, ge=1, le=64, description="augmented copies M of each image in a batch")
@@ -69,8 +69,8 @@ DISTRIBUTION_DEVIATIONS: tuple[str, ...] = (
 class LearnedDistribution(SharedSpaceMethod[D]):
     """Learns the probability π of every block and the range α of every continuous one, along with the network.
 
-    α is reparametrised, π has an estimator of its own, and both take the projected gradient steps of algorithm 1. What
-    the loss is regularised with is left to the subclasses.
+    α is reparametrised, π has an estimator of its own, and both take the projected gradient steps of algorithm 1.
+    Subclasses choose the regulariser.
     """
 
     def __init__(self, hyperparameters: D, context: RunContext) -> None:

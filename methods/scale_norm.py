@@ -24,9 +24,9 @@ class ScaleNorm(LearnedDistribution[ScaleNormHyperparameters]):
     paper = "Learning Augmentation Distributions using Transformed Risk Minimization (TMLR 2023), ablation"
     deviations = (
         *DISTRIBUTION_DEVIATIONS,
-        "The paper says no more than SCALE's parametrisation with Augerino's L2 regulariser, which it calls the "
-        "negative norm of the parameters of the distribution. These are π and α here, both in one norm and α in its "
-        "own unit (rad, log factor, shear), as Augerino adds up its widths; a norm of α alone would push no π.",
+        "The paper specifies only SCALE's parametrisation with Augerino's L2 regulariser, which it calls the negative "
+        "norm of the parameters of the distribution. Here these are π and α, both in one norm and α in its own unit "
+        "(rad, log factor, shear), as Augerino adds up its widths; a norm of α alone would not change π.",
         "Augerino's cut-off is left out, since π stays below 1 and α below its maximum.",
         "The paper states no weight for this row; the default is Augerino's 0.05.",
     )

@@ -14,10 +14,10 @@ RANDOM_OPERATIONS = OPERATIONS[: OPERATIONS.index("Invert")]
 """The 14 operations that TrivialAugment and RandAugment choose from, first in `OPERATIONS`."""
 
 DEVIATIONS = (
-    "Enhancing factors lie on either side of 1 by a coin, as in torchvision; in the authors' code they rise with the "
-    "level from near 0 to near 2, so that there the middle level leaves an image as it is.",
-    "Images stay floats, where torchvision cuts off to 256 levels after each operation; only Posterize and Equalize "
-    "do so here.",
+    "A coin puts enhancing factors above or below 1, as in torchvision; in the authors' code they rise with the level "
+    "from near 0 to near 2, so its middle level leaves an image as it is.",
+    "Images stay floats; torchvision truncates to 256 levels after each operation, which only Posterize and Equalize "
+    "do here.",
     "No crop, flip or cutout on top, which the paper's training on CIFAR has: every method here stands alone.",
     "Color leaves grey images as they are, as in torchvision.",
     "Test-time draws are those of training; the paper has no test-time augmentation.",

@@ -72,13 +72,13 @@ def _lines(number: int, group: FailureGroup, groups: Sequence[FailureGroup], out
         yield f"     {_circumstances(failure)}"
         yield from (f"     {safe(str(log))}" for log in failure.logs)
         if failure.last_words:
-            yield f"     last words of its job: {in_one_line(failure.last_words)}"
+            yield f"     last line of its job: {in_one_line(failure.last_words)}"
     if len(group.failures) > MOST_RUNS:
         yield f"   … and {len(group.failures) - MOST_RUNS} more"
     yield f"   What helps: {WHAT_HELPS[group.cause]}"
     also = sum(len(other.failures) for other in groups if other is not group and _choice(other) == _choice(group))
     others = f" (with {runs_in_words(also)} of another group)" if also else ""
-    yield f"   Again{others}: {retry_command(group, out)}"
+    yield f"   To retry{others}: {retry_command(group, out)}"
 
 
 def _circumstances(failure: Failure) -> str:

@@ -118,7 +118,7 @@ def _say_how_it_ended(overview: Overview) -> None:
     if not without and not never and not overview.damaged:
         typer.echo(f"All done: {runs_in_words(len(overview.runs))}.")
         return
-    sentences = ["No run is executed or waits any more."]
+    sentences = ["No run is running or waiting."]
     if without:
         command = f"`{to_paste('failures', *where(overview.out))}`"
         sentences.append(f"{runs_in_words(len(without))} ended without a result: {command} groups them by cause.")

@@ -163,8 +163,8 @@ def _not_loaded(error: Exception) -> UserError:
     """Say why a library could not be loaded, most often for lack of memory."""
     said = " ".join(str(error).split()) or type(error).__name__
     return UserError(
-        f"A library that this needs could not be loaded: {shortened(said)}. If memory is limited (see `ulimit -v`), "
-        "allow some gigabytes; otherwise install augbench and its requirements again."
+        f"A required library could not be loaded: {shortened(said)}. If memory is limited (see `ulimit -v`), "
+        "allow several gigabytes; otherwise reinstall augbench and its requirements."
     )
 
 

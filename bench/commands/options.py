@@ -20,7 +20,7 @@ MOST_WORKERS = 4096  # as in profiles
 MEMORY_OF_A_WORKER = 0.9e9  # bytes, most of it torch itself, the launcher's share included
 DEFAULT_OUT = Path("augbench-runs")
 DEFAULT_DATA = Path("~/.cache/augbench")
-RUN_HELP = "Name of a run's folder, or the start of it, or of the digits at its end."
+RUN_HELP = "Name of a run's folder, the start of that name, or the start of the digits at its end."
 
 Workers = Annotated[int | None, typer.Option(help="Runs at the same time. Default: one per GPU or CPU core, up to 4.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]

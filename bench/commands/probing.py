@@ -43,8 +43,8 @@ def probe(
     on: Annotated[
         str | None,
         typer.Option(
-            help="Data set whose test images are transformed. Default: each run's own. Data sets such as rotmnist give "
-            "their images as they were before their own rotation."
+            help="Data set whose test images are transformed. Default: each run's own. Data sets that rotate their "
+            "images, such as rotmnist, give the unrotated ones."
         ),
     ] = None,
     data: Data = DEFAULT_DATA,
@@ -141,7 +141,7 @@ def _numbers(part: str, text: str, kind: ProbeKind) -> list[float]:
         return [float(ends[0])]
     first, last, step = ends
     if not (step.is_finite() and step > 0 and first <= last):
-        raise _unreadable(text, f"{shortened(part)!r} does not rise from its first number to its second")
+        raise _unreadable(text, f"{shortened(part)!r} needs a positive step and a first number up to the second")
     if step > last - first:  # it may even be too large to be multiplied
         return [float(first)]
     if (last - first) > step * MOST_VALUES:

@@ -62,12 +62,12 @@ class Output(TextIOWrapper):
                 raise
             silence(self)
             with suppress(OSError):
-                sys.stderr.write(f"{self.label} is read by nobody any more; what is being done goes on without it.\n")
+                sys.stderr.write(f"{self.label} was closed by its reader; the command continues without it.\n")
         except OSError as error:
             silence(self)
             raise OutputError(
-                f"{self.label} cannot be written to: {error.strerror or error}. Send it elsewhere, or free some space "
-                "there, then give the same command again; what was computed before is kept."
+                f"{self.label} cannot be written to: {error.strerror or error}. Redirect it, or free some space there, "
+                "then give the same command again; everything computed so far is kept."
             ) from None
 
 

@@ -52,7 +52,7 @@ def find_text(kind: str, name_or_path: str, built_in: Mapping[str, str]) -> tupl
 def _standard_input(kind: str) -> str:
     text = sys.stdin.buffer.read().decode("utf-8-sig", errors="replace")
     if not text.strip():
-        raise UserError(f"There is no {kind} on standard input, where - reads it: the input is empty.")
+        raise UserError(f"Standard input, from which - reads the {kind}, is empty.")
     return text
 
 

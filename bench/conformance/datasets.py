@@ -52,7 +52,7 @@ def again(data: LoadedTwice) -> None:
     for name, first, second in _pairs(data.load(), data.load(1)):
         if first.shape != second.shape or not torch.equal(first, second):
             raise ConformanceError(
-                f"`{name}` is another one when the data set is loaded again.",
+                f"`{name}` differs when the data set is loaded again.",
                 "Draw with a generator of a fixed seed, and sort what a folder lists.",
             )
 

@@ -124,8 +124,8 @@ def advice_on(error: BaseException, target: type[Method[Any]], files: Sequence[P
         return "Fix that line: runs pass it the same arguments."
     hook = _last_hook(error, target)
     if hook is None:
-        return "No line of the method is part of it: look at what its hooks return and change."
-    return f"No line of the method is part of it, but `{hook}` was called there: it must return {RETURNS[hook]}."
+        return "The traceback has no line of the method: look at what its hooks return and change."
+    return f"The traceback has no line of the method, but shows a call of `{hook}`: it must return {RETURNS[hook]}."
 
 
 def _last_hook(error: BaseException, target: type[Method[Any]]) -> str | None:

@@ -132,8 +132,8 @@ def gradients(subject: Subject) -> None:
         stayed = not first_difference(run.learnable_at_start.get(name), run.learnable_at_end.get(name))
         if stayed and name not in run.recorder.reached:
             raise ConformanceError(
-                f"learnable[{name!r}] requires a gradient, but in a whole run it got none other than 0 and kept its "
-                "value.",
+                f"learnable[{name!r}] requires a gradient, but in a whole run its gradient was 0 or missing, and its "
+                "value did not change.",
                 "Let the images, the loss or the regulariser depend on this very tensor: no .detach(), .item(), "
                 "torch.no_grad() or torch.tensor(…) on the way.",
             )
@@ -156,13 +156,13 @@ def learning(subject: Subject) -> None:
         if not _is_to_learn(subject):
             raise DoesNotApplyError("everything in `learnable` is given: no gradient, search or step changes it")
         raise ConformanceError(
-            "After a whole run everything in `learnable` is as it was.",
+            "A whole run left everything in `learnable` unchanged.",
             "Step it in `after_backward`, for instance with an optimiser of your own in `optimizers`, or set it in "
             "`search`.",
         )
     now = run.trainer.method.learned()
     if now and not first_difference(run.learned_at_start, now):
         raise ConformanceError(
-            "`learned` says the same after a whole run as before, though `learnable` has changed.",
+            "`learned` returns the same before and after a whole run, although `learnable` has changed.",
             "Read the numbers from what is in `learnable` each time.",
         )

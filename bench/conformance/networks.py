@@ -61,7 +61,7 @@ def seed(built: Built) -> None:
     for name, value in first.items():
         if not torch.equal(value, second[name]):
             raise ConformanceError(
-                f"{name} starts with other values though the seed is the same.", "Initialise it with torch's generator."
+                f"{name} starts with different values for the same seed.", "Initialise it with torch's generator."
             )
 
 
@@ -84,7 +84,7 @@ def evaluation(built: Built) -> None:
     with torch.no_grad():
         first, second, single = network(images), network(images), network(images[:1])
     if not torch.equal(first, second):
-        raise ConformanceError("It gives other logits the second time.", "Draw and count in training mode only.")
+        raise ConformanceError("A second pass gives different logits.", "Draw and count in training mode only.")
     if not torch.allclose(first[:1], single, atol=1e-4, rtol=1e-3):
         raise ConformanceError(
             "The logits of an image depend on the other images of the batch.",
@@ -102,7 +102,7 @@ def state(built: Built) -> None:
         other.load_state_dict(network.state_dict())
         if not torch.equal(network.eval()(built.images()), other.eval()(built.images())):
             raise ConformanceError(
-                "A network that was restored from `state_dict` gives other logits.",
+                "A network restored from `state_dict` gives different logits.",
                 "Register everything that it keeps as a parameter or a buffer.",
             )
 

@@ -30,13 +30,13 @@ def state(subject: Subject) -> None:
     place = first_difference(saved, through_a_file(fresh.state_dict()))
     if place:
         raise ConformanceError(
-            f"A method that has loaded a state returns another one: {place} differs.",
+            f"After loading a state, the method returns a different one: {place} differs.",
             "Make `load_state_dict` restore all that `state_dict` returns.",
         )
     before, after = (_asked(method, trainer.data.train.images[:20]) for method in (trainer.method, fresh))
     for name, value in before.items():
         if first_difference(value, after[name]):
-            raise ConformanceError(f"After a state was loaded into a new instance, {name} is another.", ADVICE)
+            raise ConformanceError(f"After a state was loaded into a new instance, {name} differs.", ADVICE)
 
 
 def _asked(method: Method[Any], images: Tensor) -> dict[str, object]:
@@ -65,8 +65,8 @@ def resume(subject: Subject) -> None:
         place = first_difference(end, _repeatable(trainer.state_dict()))
         if place:
             raise ConformanceError(
-                f"A run that was stopped after step {step} of {trainer.total_steps} and resumed ends in another way "
-                f"than one in one go: {place} differs.",
+                f"A run stopped after step {step} of {trainer.total_steps} and resumed ends differently from an "
+                f"uninterrupted one: {place} differs.",
                 ADVICE,
             )
 

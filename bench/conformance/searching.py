@@ -13,8 +13,8 @@ def search(subject: Subject) -> None:
         found = subject.searched(problem)
         if found.counted != found.forwarded:
             raise ConformanceError(
-                f"The search told `count_passes` of {found.counted} images, but passed {found.forwarded} through the "
-                "networks that it was given.",
+                f"The search reported {found.counted} images to `count_passes`, but passed {found.forwarded} through "
+                "the networks.",
                 "Call `problem.count_passes(len(images))` for each batch that goes forward through a network.",
             )
 
@@ -51,6 +51,6 @@ def search_seed(subject: Subject) -> None:
             "Draw with torch from `problem.generator` only; let nothing depend on time or on the order of a set.",
         )
     raise ConformanceError(
-        f"The search found something else when the test images were others: {place} differs.",
+        f"The search depends on the test images: with others, {place} differs.",
         "Use `problem.train` and `problem.validation` only.",
     )

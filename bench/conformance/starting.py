@@ -61,7 +61,7 @@ def _check_parts(method: Method[Any]) -> None:
         if tensor.requires_grad and not tensor.is_leaf:
             raise ConformanceError(
                 f"learnable[{name!r}] is computed from other tensors and cannot be learned itself.",
-                "Put the tensor that is stepped there: call `.detach().requires_grad_()` at the end of its making.",
+                "Store the tensor that the optimiser updates: end its computation with `.detach().requires_grad_()`.",
             )
 
 
@@ -70,7 +70,7 @@ def _check_network(subject: Subject, method: Method[Any], problem: Problem) -> N
     if not isinstance(network, nn.Module):
         raise ConformanceError(
             f"`wrap_network` returned {type(network).__name__}.",
-            "Return the network that is to be trained, a torch.nn.Module: the given one where nothing is to change.",
+            "Return the network to train, a torch.nn.Module; return the given one if nothing is to change.",
         )
 
 

@@ -100,7 +100,7 @@ def tunable(
     if not tried.contains(default):
         raise ValueError(f"the default {default!r} is not among the values that a tuning tries: {tried}")
     if None in choices and default is not None:
-        raise ValueError("None can be tried only where it is the default: a suite has no way to say it")
+        raise ValueError("None can be tried only if it is the default, since a suite file cannot express it")
     return Field(default, json_schema_extra={KEY: tried.model_dump(mode="json", exclude_defaults=True)}, **field)
 
 

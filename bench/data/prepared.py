@@ -242,7 +242,7 @@ class NotPreparedError(UnfitMachineError):
         command = to_paste("data", "prepare", *others, last, "--data", root)
         super().__init__(
             f"The data set{s} {names} {are} not prepared in {root}.{self._other_versions()} Prepare {them} once: "
-            f"`{command}`. {self._needed_files()} Then give the present command again."
+            f"`{command}`. {self._needed_files()} Then repeat this command."
         )
 
     def _needed_files(self) -> str:

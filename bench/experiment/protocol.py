@@ -62,10 +62,10 @@ class Budget(BaseModel):
     batch_size: int = Field(128, ge=1, le=65_536, description="images in a batch")
     equal: Literal["epochs", "passes"] = Field(
         "epochs",
-        description="what all methods have as many of: epochs, or image passes, M copies of each image counting as M "
-        "epochs",
+        description="what is equal for all methods: epochs, or image passes (an epoch with M copies of each image "
+        "counts as M epochs)",
     )
-    copies_in_batch: bool = Field(False, description="whether a batch holds so many copies, and not so many images")
+    copies_in_batch: bool = Field(False, description="whether batch_size counts copies instead of images")
     optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser of the network")
     learning_rate: float = Field(0.01, gt=0, le=100, description="peak learning rate")
     schedule: Literal["constant", "cosine", "one-cycle"] = Field("one-cycle", description="course of the learning rate")

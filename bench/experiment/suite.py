@@ -137,7 +137,7 @@ class Suite(_Strict):
     def _different_seeds(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
         twice = [seed for seed, count in Counter(seeds).items() if count > 1]
         if twice:
-            raise ValueError(f"{twice[0]} is there {seeds.count(twice[0])} times; each seed is run once")
+            raise ValueError(f"{twice[0]} is listed {seeds.count(twice[0])} times; list each seed once")
         return seeds
 
     @model_validator(mode="after")
@@ -162,7 +162,7 @@ class Suite(_Strict):
         for suite in self._parts() if level else ():
             if any(comparison.level is None for comparison in suite.comparisons):
                 raise UserError(
-                    f"The suite {suite.name!r} has a budget of its own, so there is no {level} one. Omit --budget, or "
+                    f"The suite {suite.name!r} sets its own budget, so it has no {level} level. Omit --budget, or "
                     f'replace the table [comparisons.budget] by `level = "{level}"`.'
                 )
         copy = self.model_copy()

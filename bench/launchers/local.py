@@ -40,7 +40,7 @@ class WorkerDiedError(Exception):
     """
 
     def __init__(self, reason: str, cause: Cause = Cause.KILLED, words: str = "") -> None:
-        super().__init__(f"{reason} Its last words: {words}" if words else reason)
+        super().__init__(f"{reason} It last printed: {words}" if words else reason)
         self.reason, self.cause, self.words = reason, cause, words
 
 
@@ -96,7 +96,7 @@ class Worker:
             death = self._death()
             if self.stopping.is_set():
                 raise death
-            last = "".join(f" Its last words: {line.rstrip('.')}." for line in death.words.splitlines()[-1:])
+            last = "".join(f" It last printed: {line.rstrip('.')}." for line in death.words.splitlines()[-1:])
             raise NoWorkerError(
                 f"No worker process can begin on this machine. {death.reason}{last} Correct that, then give the "
                 "same command again. No run has failed; everything saved is kept."

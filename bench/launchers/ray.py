@@ -132,7 +132,7 @@ class RayLaunch:
             self.place(self.folder / "ray")
         except (RayError, TuneError, ConnectionError, TimeoutError) as error:
             raise UserError(
-                f"Ray could not go on: {shortened(' '.join(str(error).split()))} Its files are in {self.folder}. The "
+                f"Ray failed: {shortened(' '.join(str(error).split()))} Its files are in {self.folder}. The "
                 "same command resumes the runs that have no result."
             ) from None
 
@@ -197,7 +197,7 @@ def _check_fits(method: str, needs: Resources, nodes: Sequence[Node], device: st
             "whole ones. Give a fraction up to 1, such as 0.25, or a whole number."
         )
     if device.startswith("cuda:"):
-        raise UserError(f"--device {device} does not go with the launcher ray, which chooses. Give auto or cpu.")
+        raise UserError(f"The launcher ray chooses GPUs itself and does not take --device {device}. Give auto or cpu.")
     is_open = device == "cuda" or (needs.gpus is None and any(node.gpus for node in nodes))
     if not gpus and device != "cpu" and is_open:
         raise UserError(

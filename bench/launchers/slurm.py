@@ -44,7 +44,7 @@ MOST_TIME_OUTS = 1_000_000  # submitit's own count, which ours replaces
 class Slurm(Launcher):
     """Job arrays of a Slurm cluster, one or a few for each set of resources."""
 
-    title = "Slurm: job arrays; runs are told before their time limit, save, queue again and go on"
+    title = "Slurm: job arrays; runs are warned before their time limit, save, queue again and resume"
     waits = False
 
     def check(self, runs: Sequence[PlannedRun], request: LaunchRequest) -> None:

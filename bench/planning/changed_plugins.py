@@ -12,8 +12,8 @@ from augbench.bench.registry.plugins import Plugin, plugin_of
 from augbench.bench.runs.run_folder import RunFolder, RunState
 
 NOT_CONTINUED = (RunState.DONE, RunState.FAILED, RunState.RUNNING, RunState.UNKNOWN)
-FINISHED = "made; raise `version` in it to have such runs computed anew: finished runs are never computed again."
-STARTED = "begun; raise `version` in it to have such runs start anew, or they resume with the new content."
+FINISHED = "made; raise `version` in it to compute such runs again; else finished runs are kept."
+STARTED = "begun; raise `version` in it to start such runs over, or they resume with the new content."
 
 
 def changed_plugins(runs: Iterable[PlannedRun]) -> list[str]:

@@ -123,7 +123,7 @@ def load_plugin(path: Path) -> Plugin:
     module = ModuleType(f"augbench_plugin_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}_{place}")
     module.__file__ = str(path)
     if module.__name__ in sys.modules:
-        return Plugin(path, checksum, None, "asks, while it is imported, for a catalogue that it is part of")
+        return Plugin(path, checksum, None, "looks up registered names while it is being imported")
     sys.modules[module.__name__] = module  # where dataclasses and pydantic look up names
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102 - what the user asks for

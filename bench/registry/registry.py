@@ -48,7 +48,7 @@ def register(name: str) -> Callable[[C], C]:
             f"{shortened(repr(name))} has {len(name)} characters; names of folders have room for {LONGEST_NAME}."
         )
     if not NAME_PATTERN.fullmatch(name):
-        raise ValueError(f"{name!r} is no name for a table row: use lower-case letters, digits, '+' and '-'.")
+        raise ValueError(f"{name!r} cannot be registered: use lower-case letters, digits, '+' and '-'.")
 
     def mark(target: C) -> C:
         called = getattr(target, "__name__", repr(target))

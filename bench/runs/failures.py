@@ -36,7 +36,7 @@ MEANING = {
     Cause.NOT_FINITE: "The loss or a learned number became infinite or not a number.",
     Cause.KILLED: "The process ended before the run did; what was saved is kept.",
     Cause.UNFIT_MACHINE: "The machine lacked what the run needs, such as a GPU or a data set; nothing was lost.",
-    Cause.TIMED_OUT: "The time limit was over before the run was; what was saved is kept.",
+    Cause.TIMED_OUT: "The time limit ended it; what was saved is kept.",
     Cause.CANCELLED: "Somebody stopped it; what was saved is kept.",
     Cause.STOPPED_EARLY: "A trial of `augbench tune` that asha stopped, since other values did better.",
     Cause.NEVER_STARTED: "It was placed, but never executed.",

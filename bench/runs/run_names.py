@@ -30,7 +30,7 @@ def run_named(given: str, names: Sequence[str]) -> str:
         raise UserError(_there_is_none(given, wanted, names))
     others = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
     raise UserError(
-        f"{shortened(given)!r} stands for {len(found)} runs: {', '.join(found[:MOST_NAMES])}{others}. Give more of the "
+        f"{shortened(given)!r} matches {len(found)} runs: {', '.join(found[:MOST_NAMES])}{others}. Give more of the "
         "name, or the digits at its end."
     )
 
@@ -59,6 +59,6 @@ def _there_is_none(given: str, wanted: str, names: Sequence[str]) -> str:
     example = f" There is, for instance, {names[0]}." if names else ""  # none where every folder is damaged
     guess = f" Did you mean {' or '.join(close)}?" if close else example
     return (
-        f"There is no run {shortened(given)!r}.{guess} Give the name of its folder, the beginning of it, or of the "
-        "digits at its end."
+        f"There is no run {shortened(given)!r}.{guess} Give the name of its folder, the start of that name, or the "
+        "start of the digits at its end."
     )

@@ -182,7 +182,7 @@ def recorded(
     if state in SILENT:
         return RunStatus(state, job=job, submission=submission)
     if state is RunState.CANCELLED and status.get("state") != state:  # what is recorded is of an earlier attempt
-        reason = "Cancelled with `augbench cancel` before it began or went on."
+        reason = "Cancelled with `augbench cancel` before it started or resumed."
         return RunStatus(state, reason, Cause.CANCELLED, job, submission=submission)
     return RunStatus(state, _reason(state, status), _cause(state, status), job, submission=submission)
 

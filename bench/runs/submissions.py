@@ -203,8 +203,8 @@ def read_submission(folder: Path) -> Submission:
         return Submission.model_validate(parse_json(read_file(folder / RECORD), RECORD))
     except (FileNotFoundError, NotADirectoryError):
         raise NoRecordError(
-            f"There is no record {folder / RECORD} here. If the machine that submitted the job sees it, the file "
-            "system shows it to this machine late or not at all. Give the command that places runs again."
+            f"This machine does not see the record {folder / RECORD}. If the machine that submitted the job does, "
+            "their file system is slow or not shared. Give the command that places runs again."
         ) from None
     except OSError as error:
         raise UserError(_not_known(folder, error)) from None

@@ -96,7 +96,7 @@ class ForwardPass:
             raise RetryableError(
                 f"The budget asks for CUDA graphs, which need a GPU, but the run was placed on {self.device.type}. "
                 "Repeat the command with --device cuda, or take `cuda_graphs` out of the suite's `acceleration`, "
-                "which makes these other runs."
+                "which changes the identity of the runs."
             )
         has_gradient = copies.images.requires_grad
         self._prepared[copies.images.shape, copies.normalised] = self._fast(copies), has_gradient

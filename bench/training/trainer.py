@@ -290,9 +290,9 @@ class Trainer:
         """
         if state["device_type"] != self.device.type:
             raise RetryableError(
-                f"The run was begun on {state['device_type']} and cannot go on on {self.device.type}, since random "
+                f"The run started on {state['device_type']} and cannot resume on {self.device.type}, since random "
                 f"numbers differ. Repeat the command with --device {state['device_type']}, or delete its folder to "
-                "start it anew."
+                "start over."
             )
         self.step, self.searched, self.rows = state["step"], state["searched"], list(state["rows"])
         self.search_images = state["search_images"]

@@ -265,7 +265,7 @@ def _go_on_from(path: Path, trainer: Trainer) -> None:
     except USER_CODE_ERRORS as error:  # a plug-in may load part of it
         said = format_exception(error, *plugin_files())
         raise UserError(
-            f"The run cannot go on from its checkpoint {path}: {said}. Other code wrote it, or it is damaged. {advice}"
+            f"The run cannot resume from its checkpoint {path}: {said}. Other code wrote it, or it is damaged. {advice}"
         ) from error
 
 

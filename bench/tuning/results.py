@@ -28,7 +28,7 @@ def best_of(outcomes: Sequence[Outcome]) -> Outcome:
         reasons = sorted({f"{one.state}: {one.reason}" if one.reason else str(one.state) for one in outcomes})
         raise UserError(
             f"None of the {len(outcomes)} trials has a result, so there are no best values. {' '.join(reasons)} The "
-            "same command goes on with those that did not fail; --retry-failed starts failed ones again."
+            "same command resumes those that did not fail; --retry-failed starts failed ones again."
         )
     return best
 

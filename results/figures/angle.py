@@ -11,7 +11,7 @@ from augbench.results.figures.panels import new_panels
 from augbench.results.figures.style import FEW, Look, angle_axis, draw_mean, figure_style, in_front, method_looks
 from augbench.results.model.frame import Runs
 
-_IMAGES = "No test-time draws. Where a data set turns its images, the test images are those from before."
+_IMAGES = "No test-time draws. Where a data set rotates its images, the test images are the unrotated ones."
 
 
 def angle_figure(runs: Runs) -> Figure:

@@ -55,7 +55,7 @@ def ranks_figure(runs: Runs) -> Figure:
     """Draw the critical-difference diagram (Demšar, 2006) of accuracies without test-time draws, a row for each method.
 
     Each method stands at its average rank over the data sets, 1 for the best. The bar at the top is as long as the
-    least difference of ranks that is significant; bars at the right join methods that are not told apart.
+    least difference of ranks that is significant; bars at the right join methods that do not differ significantly.
 
     Raises:
         UserError: If there are fewer than three methods with all seeds on all data sets, or fewer than two data sets.
@@ -126,9 +126,10 @@ def _notes(runs: Runs, ranks: Ranks) -> Iterator[str]:
     """Tell what is ranked, what the bars mean, and what speaks against trusting them."""
     yield (
         f"Average rank over {ranks.datasets} data sets, 1 is best, of the mean accuracy without test-time draws. CD: "
-        f"critical difference (Nemenyi, level {ranks.level:g}); bars at the right join methods that are not told apart."
+        f"critical difference (Nemenyi, level {ranks.level:g}); bars at the right join methods that do not differ "
+        "significantly."
     )
-    yield f"Friedman test that all are alike: p = {ranks.p_value:.2g}{_power(ranks)}."
+    yield f"Friedman test that all methods are equal: p = {ranks.p_value:.2g}{_power(ranks)}."
     counts = runs.runs[runs.runs["epochs"] > 1].groupby("dataset", sort=False)["comparison"].nunique()
     shared = [str(name) for name in counts[counts > 1].index]
     if shared:
@@ -143,5 +144,5 @@ def _notes(runs: Runs, ranks: Ranks) -> Iterator[str]:
 
 def _power(ranks: Ranks) -> str:
     if ranks.p_value is not None and ranks.p_value > ranks.level:
-        return ", so that no method is told apart from another"
+        return ", so no difference between methods is significant"
     return f"; rough with {ranks.datasets} data sets" if ranks.datasets <= FEW_DATASETS else ""

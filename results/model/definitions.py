@@ -12,9 +12,9 @@ LEVEL = 0.05
 """Significance level of what is bold."""
 
 BOLD = (
-    "Bold: methods with all seeds that no other one is shown to beat (higher accuracy, lower NLL, Brier score or ECE). "
-    "Shown means by paired t-tests over seeds between all pairs of methods in the table, on these test images, "
-    "corrected after Holm: for each measure on each data set, equal methods are told apart by chance in at most "
+    "Bold: methods with all seeds that no other one significantly beats (higher accuracy, lower NLL, Brier score or "
+    "ECE). Tests: paired t-tests over seeds between all pairs of methods in the table, on these test images, with "
+    "Holm's correction: for each measure on each data set, equal methods are found to differ in at most "
     f"{100 * LEVEL:g} % of cases, if differences are roughly normal. Few seeds show few differences, and fewer still "
     "among many methods, so bold does not mean as good as the best mean. A measure without bold could not be tested."
 )
@@ -53,7 +53,7 @@ def accuracy_definition(finished: pd.DataFrame, draws: Sequence[int]) -> str:
         return plain
     return (
         f"{plain} With {listed([str(one) for one in draws], 'or')} draw{'' if list(draws) == [1] else 's'}: class "
-        "probabilities averaged over so many test-time draws from the method's policy, mean of "
+        "probabilities averaged over that many test-time draws from the method's policy, mean of "
         f"{numbers(finished['test_time_repeats'])} repeats; {NOTHING} for methods without a policy to draw from."
     )
 
@@ -62,7 +62,7 @@ def calibration_definition(finished: pd.DataFrame, *, equal_mass: bool = False) 
     """Define NLL, Brier score and ECE, and the ECE of bins of equal mass if asked for."""
     bins = numbers(finished["calibration_bins"])
     mass = (
-        f" ECE, equal mass: the same with {bins} bins that hold about equally many images; equal confidences share one."
+        f" ECE, equal mass: the same with {bins} bins of about equally many images; equal confidences share a bin."
         if equal_mass
         else ""
     )

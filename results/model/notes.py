@@ -13,7 +13,7 @@ from augbench.results.model.definitions import numbers
 from augbench.results.model.frame import Runs
 
 MOST_NAMED = 6  # of the methods and data sets that a table lacks
-SHORT = "(k/N): only k of the N seeds that were asked for are finished; such a number is neither ranked nor bold."
+SHORT = "(k/N): only k of the N requested seeds are finished; such a number is neither ranked nor bold."
 CHECKSUM = re.compile("=#[0-9a-f]{8}")  # as `brief` writes a long setting
 
 
@@ -51,7 +51,7 @@ def _trials(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:
 
 def _deviation(counts: set[int]) -> list[str]:
     if max(counts) < 2:
-        return ["n = 1 seed: nothing is known of how much another seed would differ."]
+        return ["n = 1 seed: how much results vary with the seed is unknown."]
     return [
         f"± is the standard deviation over seeds (n − 1 in the divisor), n = {numbers(counts)}; a seed decides the "
         "initialisation, the order of the images and all draws, never the split into training and test images."

@@ -129,7 +129,7 @@ class Archive:
             self._check(member)
             left -= member.size
             if left < 0:
-                raise self._refused(f"it is larger than the disk that {self.folder} is on has room for")
+                raise self._refused(f"it does not fit on the disk of {self.folder}")
             path = PurePosixPath(member.name)
             if not member.isfile():
                 continue

@@ -242,7 +242,7 @@ def _check_completeness(stored: Stored, spec: RunSpec, result: Result | None) ->
 
 
 def _other_images(images: int, result: Result) -> str:
-    return f"it holds {images} images and the result speaks of {result.test_images}"
+    return f"it holds {images} images, but the result counts {result.test_images}"
 
 
 def _tuning(stored: Stored) -> TuningCost | None:

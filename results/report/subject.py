@@ -11,7 +11,7 @@ from augbench.results.report.grid import Grid, only_device, plain_grid
 from augbench.results.report.units import done
 
 TIMES = (
-    "Search and training: wall-clock time of these phases, beside whatever else the machine did; times of different "
+    "Search and training: wall-clock time of these phases; other load on the machine slows them. Times of different "
     "devices are never averaged or compared. Image passes: images through a network, forwards."
 )
 _METHOD_HEADINGS = ("Method", "Version", "Settings that are not defaults", "Runs")

@@ -145,7 +145,7 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
         accuracy_definition(finished, draws),
         calibration_definition(finished),
         *([RECOVERY_DEFINITION] if set(columns) & set(RECOVERY_COLUMNS) else []),
-        f"{phases}: wall-clock seconds of these phases, beside whatever else the machine did. Time / none: "
+        f"{phases}: wall-clock seconds of these phases; other load on the machine slows them. Time / none: "
         "seconds of search and training as a multiple of those of none, one copy of each image, with the same data, "
         "network, budget and device; compilation and evaluation are not counted. Image passes: images through the "
         "network in training, forwards; search passes: through any network in the search.",

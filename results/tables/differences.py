@@ -41,8 +41,8 @@ DEFINITIONS = (
     "other seeds and other test images.",
     "p: two-sided paired t-test over seeds; it allows for other seeds on these same test images. The reference is none "
     "without draws. Without none, it is the method with the best mean, which makes differences to it look larger than "
-    "they are. p has Holm's correction for all rows of the data set; if the numbers choose the reference, for all "
-    f"pairs. Fewer than {LEAST_SEEDS} seeds are not tested. Few seeds show large differences only, so that a large p "
+    "they are. p has Holm's correction for all rows of the data set, or for all pairs if the best mean chose the "
+    f"reference. Fewer than {LEAST_SEEDS} seeds are not tested. Few seeds show only large differences, so a large p "
     "tells little.",
     "P(better): fraction of pairs of runs in which the method has the higher accuracy; ties count as half. In "
     "brackets: 95 % interval for fresh runs (Clopper and Pearson, with as many trials as the method with fewer runs "

@@ -11,9 +11,9 @@ from augbench.results.model.table import Cell, Column, mean_cell, signed
 
 HOURS_DEFINITION = (
     "Hours, or minutes if they are few: search and training of one run, wall clock, without compilation, evaluation "
-    "and tuning; GPU-hours if the device is a GPU. Extra: those beyond none's, one copy of each image, with the same "
-    "seed, data, network, budget and device. (k/N): only k of the N seeds were run on that one device from start to "
-    "end and, for extra, those of none too."
+    "and tuning; GPU-hours if the device is a GPU. Extra: hours more than none, one copy of each image, with the same "
+    "seed, data, network, budget and device. (k/N): only k of the N seeds ran on that one device from start to end; "
+    "for extra, those of none too."
 )
 MINUTES_UP_TO = 0.5  # hours
 Hours = dict[str, "pd.Series[float]"]

@@ -248,11 +248,12 @@ def _definitions(shown: pd.DataFrame, measures: Sequence[Column]) -> tuple[str, 
     metrics = {measure.metric for measure in measures}
     draws = sorted({measure.draws for measure in measures if measure.draws})
     return (
-        "Published numbers are in none of our means, ranks and tests, and no difference is a test. Differences of "
-        f"accuracies are in percentage points. Hardware differs, so that hours have no difference ({NOTHING}).",
-        "A published number of the same name is not of the same experiment. What differs, D1 and so on: known "
-        "differences of its setup, theirs before ours, and what its source does not state. Software and more differ "
-        "besides.",
+        "Published numbers enter none of our means, ranks and tests, and differences to them are not tested. "
+        "Differences of accuracies are in percentage points. Hours have no difference "
+        f"({NOTHING}), since hardware differs.",
+        "A published number of the same name comes from a different experiment. What differs (D1 and so on): known "
+        "differences of its setup, theirs before ours, and what its source does not state. Software and other details "
+        "differ too.",
         *([accuracy_definition(shown, draws)] if "accuracy" in metrics else []),
         *([calibration_definition(shown)] if metrics & {"nll", "brier", "ece"} else []),
     )

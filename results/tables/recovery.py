@@ -21,8 +21,8 @@ from augbench.results.tables.comparison import (
 DISTANCE, PLANTED = "recovery_distance/", "planted/"
 ACCURACY = Column("Accuracy (%)", "accuracy", 0, "share")
 LAWS = (
-    "Laws: a block changes every image, by an amount uniform in the range that is given (scales: log factors); "
-    "half-turn and flip change half of the images. Other shares are given. none: nothing was planted."
+    "Laws: a block changes every image, by an amount uniform in the stated range (scales: log factors); half-turn and "
+    "flip change half of the images. Other shares are stated. none: nothing was planted."
 )
 
 

@@ -80,7 +80,7 @@ def test_without_ray_the_extra_to_install_is_named(refusal: Refusal, monkeypatch
         ("cpu", {"memory_gb": 1e6}, "needs 1 CPU, 0 GPUs, 1e+06 GB"),
         ("cpu", {"gpus": 1.5}, "whole ones"),
         ("auto", {}, "Write gpus = 1"),
-        ("cuda:1", {"gpus": 1.0}, "which chooses"),
+        ("cuda:1", {"gpus": 1.0}, "chooses GPUs itself"),
         ("auto", {"gpus": 0.0}, ""),
         ("auto", {"gpus": 0.25}, ""),
     ],
@@ -287,5 +287,5 @@ def test_what_ends_ray_itself_is_said(script: Script) -> None:
     def lose(made: Scripted) -> None:
         raise ConnectionError("no head")
 
-    with pytest.raises(UserError, match=r"Ray could not go on: no head.*The same command resumes"):
+    with pytest.raises(UserError, match=r"Ray failed: no head.*The same command resumes"):
         script(lose).run(lambda _: None)

@@ -233,7 +233,7 @@ UNEQUAL = "main*|a|64|1000|(null)|infinite\nmain*|b|2|64000|(null)|infinite\n"
         (NODES, "gpu", {"cpus": 40, "memory_gb": 600}, "memory_gb = 600 .* more than 502.93 GB"),
         (NODES, "gpu", {"cpus": 64, "gpus": 4.0, "memory_gb": 500}, None),
         (NODES, "gpu,short", {"time": "1-00:00:00"}, None),
-        (NODES, "short", {"time": "00:31:00"}, "'short' 0 h 30 min"),
+        (NODES, "short", {"time": "00:31:00"}, "'short' allows 0 h 30 min"),
         (NODES, None, {"cpus": 3}, "the default partition 'main' has more than 2 CPU cores"),
         (NODES, None, {"cpus": 0.5}, "cpus = 0.5, but Slurm gives out whole ones"),
         (NODES, None, {"gpus": 0.5}, "gpus = 0.5, but Slurm gives out whole ones"),
@@ -242,7 +242,7 @@ UNEQUAL = "main*|a|64|1000|(null)|infinite\nmain*|b|2|64000|(null)|infinite\n"
         (NODES, None, {"time": "00:03:00"}, None),
         (NODES, "gpu, main", {}, "partition ' main'"),
         (NODES.replace("*", ""), None, {}, "no default partition here"),
-        (UNEQUAL, None, {"cpus": 32, "memory_gb": 32}, "no node has all of them at once"),
+        (UNEQUAL, None, {"cpus": 32, "memory_gb": 32}, "no node with enough of all three"),
     ],
 )
 def test_resources_are_compared_with_every_node(
@@ -272,11 +272,11 @@ def test_the_largest_array_is_the_clusters(answers: Answers) -> None:
 
 def test_folders_of_one_machine_are_refused_where_there_are_others(answers: Answers, tmp_path: Path) -> None:
     answers(sinfo=NODES)
-    with pytest.raises(UserError, match=r"tmp, of which every machine has its own.*shared_folders"):
+    with pytest.raises(UserError, match=r"tmp, which is local to each machine.*shared_folders"):
         checks.check_visible([Path("/tmp/out")], Profile())  # noqa: S108
     elsewhere = Profile.model_validate({"slurm": {"shared_folders": ["/scratch", "/tmp/shared"]}})  # noqa: S108
     checks.check_visible([Path("/tmp/shared/out"), Path("/scratch/data")], elsewhere)  # noqa: S108
-    with pytest.raises(UserError, match=r"lies in none of the folders .*: /scratch, /tmp/shared"):
+    with pytest.raises(UserError, match=r"is outside the shared folders .*: /scratch, /tmp/shared"):
         checks.check_visible([Path("/home/out")], elsewhere)
 
 

@@ -299,5 +299,5 @@ def test_a_library_that_cannot_be_loaded_is_one_sentence() -> None:
     limited = 'ulimit -v 2600000; exec "$0" -m augbench.bench.commands list methods'
     done = subprocess.run(["bash", "-c", limited, sys.executable], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "A library that this needs could not be loaded: " in done.stderr
+    assert "A required library could not be loaded: " in done.stderr
     assert "Traceback" not in done.stderr

@@ -128,7 +128,7 @@ def test_what_ends_the_process_or_never_ends_is_reported(
     ("arguments", "code", "words"),
     [
         (["dataset", "dots"], 0, "dots keeps the contract"),
-        (["dataset", "dots", "how=change"], 1, "`train.images` is another one when the data set is loaded again"),
+        (["dataset", "dots", "how=change"], 1, "`train.images` differs when the data set is loaded again"),
         (["dataset", "dots", "how=same"], 1, "Every test image is a training image, too"),
         (["network", "tiny"], 0, "tiny keeps the contract"),
         (["network", "linear"], 0, "linear keeps the contract"),

@@ -264,7 +264,7 @@ def test_one_paragraph_names_all_that_a_suite_lacks(augbench: CommandLine, tmp_p
     outcome = augbench("run", suite, "--out", tmp_path / "out", "--data", tmp_path / "data")
     command = f"`augbench data prepare mnist cifar10 --data {tmp_path / 'data'}`"
     words = ["train-images-idx3-ubyte.gz (md5 f68b3c2dcbeaaa9fbdd348bbdeb94873)", "cifar-10-python.tar.gz (md5 "]
-    assert fails(outcome, command, "give the present command again", *words)
+    assert fails(outcome, command, "repeat this command", *words)
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "data").exists()
 

@@ -62,7 +62,7 @@ def test_what_a_killed_run_could_not_record_is_looked_for_in_the_log_of_its_job(
     submission.log_of(0).parent.mkdir()
     submission.log_of(0).write_text("Error: \x1b[31mNo space left on device\n")
     text = augbench("failures", "--out", plant.out)[1]
-    assert "last words of its job: Error: " in text
+    assert "last line of its job: Error: " in text
     assert "No space left on device" in text
     assert "\x1b" not in text
     [group] = json.loads(augbench("failures", "--out", plant.out, "--json")[1])["groups"]
@@ -76,7 +76,7 @@ def test_failures_are_grouped_with_the_command_for_each(failed: Any, augbench: C
         "8 runs ended without a result.",
         "out of memory: 4 runs\n",
         "… and 1 more\n",
-        f"Again: augbench retry --out {failed.out} --cause 'out of memory'\n",
+        f"To retry: augbench retry --out {failed.out} --cause 'out of memory'\n",
         "exception ValueError: 1 run\n",
         f"--out {failed.out} --cause ValueError\n",
         "node3, H200, training, step 1,200 of 4,800, ",

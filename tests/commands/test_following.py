@@ -202,7 +202,7 @@ def test_a_run_is_found_by_the_beginning_of_its_name_or_identity(plant: Any, aug
         assert f"{name}/log.txt" in augbench("logs", given, "--out", plant.out)[1]
     code, _, errors = augbench("logs", "scale", "--out", plant.out)
     assert code == 2
-    assert "stands for 2 runs" in errors
+    assert "matches 2 runs" in errors
     assert runs[1].path.name in errors
     code, _, errors = augbench("logs", "nnoe_mnist5k_tiny_seed0", "--out", plant.out)
     assert code == 2

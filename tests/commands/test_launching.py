@@ -275,5 +275,5 @@ def test_runs_go_on_to_their_end_if_nobody_reads_what_is_said_of_them(suite: Pat
         assert process.stderr is not None
         errors = process.stderr.read()
     assert process.returncode == 0
-    assert errors == "Standard output is read by nobody any more; what is being done goes on without it.\n"
+    assert errors == "Standard output was closed by its reader; the command continues without it.\n"
     assert {run.state() for run in run_folders(tmp_path / "out")} == {RunState.DONE}

@@ -69,4 +69,4 @@ def test_budgets_have_cards_and_levels_show_in_a_plan(tmp_path: Path, augbench: 
     assert "25 runs: 25 missing" in text
     code, _, errors = augbench("plan", "demo", "--budget", "quick", "--out", tmp_path / "out")
     assert code == 2
-    assert "'demo' has a budget of its own" in errors
+    assert "'demo' sets its own budget" in errors

@@ -275,7 +275,7 @@ def test_a_machine_that_starts_no_worker_is_named_once_and_no_run_has_failed(
     code, _, errors = run("--workers", "1")
     assert code == 2
     assert "No worker process can begin on this machine. The worker process ended by itself with status 1. " in errors
-    assert "Its last words: ImportError: no room. Correct that" in errors
+    assert "It last printed: ImportError: no room. Correct that" in errors
     assert "Traceback" not in errors
     assert (tmp_path / "sitecustomize.py.started").read_text() == "!"
     assert {folder.state() for folder in run_folders(out)} == {RunState.PLANNED}

@@ -41,19 +41,19 @@ FAULTS = {
     "raises": (["step"], "ZeroDivisionError: division by zero (line "),
     "not-a-leaf": (["start"], "learnable['raw'] is computed from other tensors"),
     "detached": (["gradients"], "learnable['raw'] requires a gradient"),
-    "frozen": (["learning"], "everything in `learnable` is as it was"),
-    "says-the-same": (["learning"], "`learned` says the same"),
+    "frozen": (["learning"], "left everything in `learnable` unchanged"),
+    "says-the-same": (["learning"], "`learned` returns the same"),
     "nan-learned": (["learned numbers"], "'strength' is nan"),
     "tensor-learned": (["learned numbers"], "of type Tensor"),
     "probability-above-one": (["learned numbers"], "'probability/darkening' is 1.5, not in [0, 1]"),
     "diverges": (["training"], "learnable['other'] is not finite"),
-    "hidden-state": (["state", "resume"], "what `augment` draws is another"),
+    "hidden-state": (["state", "resume"], "what `augment` draws differs"),
     "counts-steps": (["resume"], "after step 2 of 10 and resumed"),
-    "forgets-schedule": (["state"], "what `test_policy` draws is another"),
+    "forgets-schedule": (["state"], "what `test_policy` draws differs"),
     "saves-an-object": (["state"], "cannot be saved and loaded again"),
     "unseeded-search": (["search seed"], "Two searches with the same seed"),
-    "peeking-search": (["search seed"], "when the test images were others"),
-    "uncounted-search": (["search"], "`count_passes` of 20 images, but passed 115"),
+    "peeking-search": (["search seed"], "depends on the test images"),
+    "uncounted-search": (["search"], "reported 20 images to `count_passes`, but passed 115"),
     "destructive-search": (["search inputs"], "changed its training images"),
     "destroys-data": (["data"], "Search or training changed the train images or labels"),
     "policy-of-another-shape": (["test policy"], "made (34, 1, 14, 14) of a batch (17, 1, 14, 14)"),
@@ -90,8 +90,8 @@ FAULTS = {
     "bare-optimizer": (["start"], "`optimizers` is of type Adam"),
     "policy-text": (["test policy"], "`test_policy` returned str"),
     "draw-of-numbers": (["images", "transforms"], "AttributeError: "),
-    "forgetful-search": (["learning"], "everything in `learnable` is as it was"),
-    "forgetful-step": (["learning"], "everything in `learnable` is as it was"),
+    "forgetful-search": (["learning"], "left everything in `learnable` unchanged"),
+    "forgetful-step": (["learning"], "left everything in `learnable` unchanged"),
 }
 
 
@@ -100,7 +100,7 @@ ADVICE = {
     "no-base-start-used": "Call super().__init__(hyperparameters, context) first",
     "no-hyperparameters-type-said": "Set the class attribute `hyperparameters_type`",
     "no-zero-grad": "gradients are not saved: clear them in `after_backward`",
-    "draw-of-numbers": "No line of the method is part of it, but `draw` was called there: it must return a Draw,",
+    "draw-of-numbers": "The traceback has no line of the method, but shows a call of `draw`: it must return a Draw,",
 }
 
 

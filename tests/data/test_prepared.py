@@ -195,7 +195,7 @@ def test_a_data_set_that_is_not_prepared_is_explained(root: Path) -> None:
     (root / "small.bin").unlink()
     for call in (load, check):
         text = error_of(call, root, kind=NotPreparedError)
-        assert has(text, command, md5(CONTENT), root / "small.bin", "--from FOLDER", "give the present command again")
+        assert has(text, command, md5(CONTENT), root / "small.bin", "--from FOLDER", "repeat this command")
     assert list(root.iterdir()) == []
 
 

@@ -212,7 +212,7 @@ def test_a_suite_with_a_budget_of_its_own_has_no_levels(name: str, tmp_path: Pat
         path.write_text('name = "own"\ntitle = "own"\nincludes = ["demo"]')
         suite = load_suite(str(path))
     assert suite.at_level(None).specs() == suite.specs() == load_suite("demo").specs()
-    with pytest.raises(UserError, match="'demo' has a budget of its own, so there is no quick one"):
+    with pytest.raises(UserError, match="'demo' sets its own budget, so it has no quick level"):
         suite.at_level(LevelName.QUICK)
 
 

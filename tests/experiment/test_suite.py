@@ -68,7 +68,7 @@ def test_protocol_decisions_can_be_overridden() -> None:
         ("[[comparisons]]", "[comparisons]", ["comparisons: must be a list", "[[name]] above each table"]),
         ('{ name = "none" }', '"none"', ["comparisons[1].methods[1]: must be a table, such as", "given: 'none'"]),
         ("hyperparameters = { copies = 2 }", "hyperparameters = 3", ["must be a table, such as { copies = 4 }"]),
-        ("seeds = [0, 1]", "seeds = [0, 1, 0]", ["line 4: seeds: 0 is there 2 times"]),
+        ("seeds = [0, 1]", "seeds = [0, 1, 0]", ["line 4: seeds: 0 is listed 2 times"]),
         ("epochs = 3", "epochs = 0", ["line 10: comparisons[1].budget.epochs", "greater than or equal to 1"]),
         ("seeds = [0, 1]", "seeds = " + "[" * 5000 + "]" * 5000, ["mine.toml is nested too deeply"]),
         ("seeds = [0, 1]", "seeds = [true, -1]", ["seeds[1]", "valid integer", "greater than or equal to 0"]),
@@ -127,7 +127,7 @@ name = "b"
 def test_a_suite_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SUITE.encode())))
     assert load_suite("-") == parse_suite(SUITE, "mine.toml")
-    with pytest.raises(UserError, match="There is no suite on standard input"):
+    with pytest.raises(UserError, match="Standard input, from which - reads the suite, is empty"):
         load_suite("-")
 
 

@@ -47,7 +47,7 @@ def test_of_what_a_worker_prints_only_the_end_is_kept(tmp_path: Path) -> None:
         sizes.append(os.fstat(worker.errors.fileno()).st_blocks * 512)
     assert max(sizes) < 100_000
     assert worker.earlier_words.endswith(b"no end. word 1. ")
-    with pytest.raises(WorkerDiedError, match=r"status 3\. Its last words: .*no end\. word 2\.$") as died:
+    with pytest.raises(WorkerDiedError, match=r"status 3\. It last printed: .*no end\. word 2\.$") as died:
         worker.execute(folder, threads=1)
     assert len(died.value.words) <= 2000
 

@@ -179,7 +179,7 @@ def test_a_job_without_a_record_says_so_and_advises_nobody_to_delete_anything(
     _, submission = submit()
     (submission.folder / RECORD).unlink()
     monkeypatch.setattr(job_runs, "SECONDS_TO_WAIT_FOR_FILES", 0.0)
-    with pytest.raises(NoRecordError, match="There is no record") as missing:
+    with pytest.raises(NoRecordError, match="does not see the record") as missing:
         execute_job(submission.folder, 0, StopSignal())
     assert "elete" not in str(missing.value)
 

@@ -224,7 +224,7 @@ BROKEN = {
     f"{IMPORTED}\n@register\nclass A: pass": 'write @register("a-name") above the cl',
     f"{IMPORTED}\n@register('a')\ndef a(): pass": "belongs above a class, and a is no",
     "raise RuntimeError('long ' * 1000)": "…",
-    f"{IMPORTED}\nregister('A b')": "'A b' is no name for a table row",
+    f"{IMPORTED}\nregister('A b')": "'A b' cannot be registered",
 }
 
 

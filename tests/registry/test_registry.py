@@ -150,7 +150,7 @@ class Line(NetworkSource):
         (Line, None, TypeError, r'^@register needs a name: write @register\("a-name"\) .* above Line\.$'),
         (3, None, TypeError, r"^@register needs a name: .* above 3\.$"),
         ("x" * 65, Line, ValueError, "has 65 characters; names of folders have room for 64"),
-        *((name, Line, ValueError, "no name for a table row") for name in ("", "../up", "a b", "<b>", "Upper", "a_b")),
+        *((name, Line, ValueError, "cannot be registered") for name in ("", "../up", "a b", "<b>", "Upper", "a_b")),
     ],
 )
 def test_what_cannot_be_registered(name: Any, target: Any, error: type[Exception], words: str) -> None:

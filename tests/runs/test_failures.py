@@ -96,9 +96,9 @@ def test_a_checkpoint_that_does_not_fit_is_refused_and_a_sound_one_goes_on(here:
     sound = read_torch(folder.checkpoint)
     lacking = {key: value for key, value in sound.items() if key != "device_type"}
     for checkpoint, state, words in (
-        (lacking, RunState.FAILED, ["cannot go on from its checkpoint", "KeyError: 'device_type'", "--retry-failed"]),
+        (lacking, RunState.FAILED, ["cannot resume from its checkpoint", "KeyError: 'device_type'", "--retry-failed"]),
         (sound | {"identity": "another"}, RunState.FAILED, ["another run"]),
-        (sound | {"device_type": "cuda"}, RunState.KILLED, ["begun on cuda and cannot go on on cpu"]),
+        (sound | {"device_type": "cuda"}, RunState.KILLED, ["started on cuda and cannot resume on cpu"]),
     ):
         write_torch(folder.checkpoint, checkpoint)
         assert here.run(folder) is state

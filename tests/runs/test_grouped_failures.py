@@ -160,4 +160,4 @@ def test_what_is_recorded_of_an_earlier_attempt_is_not_taken_for_the_last_one(pl
     folder.request_cancel()
     found = failure(folder)
     assert (found.state, found.cause) == (RunState.CANCELLED, Cause.CANCELLED)
-    assert "before it began or went on" in found.reason
+    assert "before it started or resumed" in found.reason

@@ -67,8 +67,8 @@ def test_an_edited_file_is_noticed_where_a_run_was_made_with_it(runs: Runs, tmp_
         assert changed_plugins(made) == []
         write_plugin(path, "return 0 * 1")
         assert changed_plugins(made) == [  # `none` is not made with it
-            f"noticed.py has changed since run {folders[0].path.name} was made; raise `version` in it to have such "
-            "runs computed anew: finished runs are never computed again."
+            f"noticed.py has changed since run {folders[0].path.name} was made; raise `version` in it to compute "
+            "such runs again; else finished runs are kept."
         ]
         assert changed_plugins([made[0], made[0]])[0].startswith("noticed.py has changed since 2 runs, such as mine_")
         for content in ({}, {"attempts": []}, {"attempts": [{}]}):

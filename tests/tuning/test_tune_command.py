@@ -49,7 +49,7 @@ MISTAKES: list[tuple[list[str], list[str]]] = [
     (["scale", "--dataset", "cifar10", "--network", "tyni"], ["no network 'tyni'", "Valid choices"]),
     (["scale", "--dataset", "mnist5k", "--suite", "demo.toml", "--trials", "0"], ["--trials must be at least 1"]),
     (["scale", "--dataset", "mnist5k", "--suite", "demo.toml", "--network", "tiny"], ["--network and --suite exclude"]),
-    (["scale", "--dataset", "mnist5k", "--suite", "demo.toml", "--budget", "quick"], ["has a budget of its own"]),
+    (["scale", "--dataset", "mnist5k", "--suite", "demo.toml", "--budget", "quick"], ["sets its own budget"]),
     (["scale", "--dataset", "mnist5k", "--suite", "nowhere"], ["no suite 'nowhere'"]),
     (["scale", "--dataset", "mnist5k", "--suite", "demo.toml", "--profile", "x"], ["no profile 'x'"]),
     (["scale", "--dataset", "cifar10", "--budget", "smoke", "--data", "empty"], ["cifar10", "augbench data prepare"]),

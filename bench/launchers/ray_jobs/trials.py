@@ -184,7 +184,7 @@ class Observer(tune.Callback):
 def _last_words(trial: Trial) -> str:
     """Say what Ray knows of the death of a trial's worker; as a text file, it is no verdict on the run."""
     lines = [line.strip() for line in str(trial.get_error() or "").splitlines() if line.strip()]
-    times = f"{trial.run_metadata.num_failures} times, once more than the profile's [ray] allows in failures"
+    times = f"{trial.run_metadata.num_failures} times, more often than failures in [ray] of the profile allows"
     return f"Its worker on the Ray cluster died {times}. Ray's last words: {shortened(lines[-1] if lines else 'none')}"
 
 

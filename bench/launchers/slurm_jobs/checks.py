@@ -129,8 +129,8 @@ def _problems(resources: Resources, nodes: Sequence[Node], where: str, signal_de
         most = max(limit for limit in limits if limit is not None)
         if resources.time_minutes > most:
             yield (
-                f"their time limit is {resources.time}, that of {where} {most // 60} h {most % 60} min. Give them "
-                "less; they save, queue again and go on."
+                f"their time limit is {resources.time}, but {where} allows {most // 60} h {most % 60} min. Lower their "
+                "limit; they save, queue again and resume."
             )
     needs: list[tuple[str, float, float, str]] = [
         ("cpus", resources.cpus, max(node.cpus for node in nodes), "CPU cores"),
@@ -141,7 +141,7 @@ def _problems(resources: Resources, nodes: Sequence[Node], where: str, signal_de
         if asked > highest:
             yield f"{key} = {asked:g} in the profile, but no node of {where} has more than {highest:g} {unit}."
     if not any(_fits(resources, node) for node in nodes):
-        yield f"each of cpus, gpus and memory_gb is there in {where}, but no node has all of them at once."
+        yield f"{where} has nodes with enough cpus, gpus or memory_gb, but no node with enough of all three."
 
 
 def _fits(resources: Resources, node: Node) -> bool:
@@ -188,13 +188,13 @@ def check_visible(folders: Sequence[Path], profile: Profile) -> None:
     for folder in (folder.resolve() for folder in folders):
         if shared and not any(folder.is_relative_to(root) for root in shared):
             raise UserError(
-                f"{folder} lies in none of the folders that every node sees by [slurm] shared_folders of the profile: "
-                f"{', '.join(map(str, shared))}. Choose one there with --out or --data. Nothing was submitted."
+                f"{folder} is outside the shared folders that [slurm] shared_folders of the profile lists: "
+                f"{', '.join(map(str, shared))}. Choose one inside with --out or --data. Nothing was submitted."
             )
         private = next((root for root in OWN_TO_A_MACHINE if folder.is_relative_to(root)), None)
         if not shared and private and {node.host for node in read_nodes()} != {socket.gethostname().partition(".")[0]}:
             raise UserError(
-                f"{folder} lies in {private}, of which every machine has its own, so compute nodes would not see it. "
+                f"{folder} lies in {private}, which is local to each machine, so compute nodes would not see it. "
                 "Choose a folder on a shared file system; if this one is shared, name it in [slurm] shared_folders of "
                 "the profile. Nothing was submitted."
             )

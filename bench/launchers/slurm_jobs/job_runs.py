@@ -119,7 +119,7 @@ def _is_to_queue_again(stop: StopSignal) -> bool:
         say(f"not queued again: {error}")
         return False
     if said[1:] != [str(_restarts())]:
-        say("not queued again: Slurm has ended the job, or has begun it anew")
+        say("not queued again: Slurm has ended or restarted the job")
         return False
     return "SIGUSR2" in stop.received or said[0] == "RUNNING"
 

@@ -42,7 +42,7 @@ def test_by_hand(write_run: WriteRun, tmp_path: Path) -> None:
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels == ["scale  1.00", "fixed  2.00", "none  3.00"]
     assert "CD 1.66" in text(figure)
-    assert "Friedman test that all are alike: p = 0.018; rough with 4 data sets." in text(figure)
+    assert "Friedman test that all methods are equal: p = 0.018; rough with 4 data sets." in text(figure)
     middles = figure.axes[0].get_yticks()
     assert bars(figure) == [
         pytest.approx([middles[0] - 0.05, middles[1] + 0.05]),
@@ -64,7 +64,7 @@ def test_methods_have_their_looks_and_places(write_run: WriteRun, tmp_path: Path
 def test_where_nothing_stands_out_all_are_joined(write_run: WriteRun, tmp_path: Path) -> None:
     write_all(write_run, DATASETS[:2])
     figure = ranks_figure(load_runs(tmp_path))
-    assert "p = 0.14, so that no method is told apart from another." in text(figure)
+    assert "p = 0.14, so no difference between methods is significant." in text(figure)
     assert len(bars(figure)) == 1
     assert "CD 2.34" in text(figure), "longer than the axis"
 

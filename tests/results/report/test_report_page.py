@@ -144,7 +144,7 @@ def test_commands_of_records_are_one_command_to_a_shell(write_run: WriteRun, tmp
 def test_what_is_bold_is_explained_once_beside_the_results_and_warnings_stand_on_top(
     compared: Runs, page_text: str
 ) -> None:
-    bold = "that no other one is shown to beat"
+    bold = "that no other one significantly beats"
     assert page_text.count(bold) == 1
     assert page_text.index('id="methods"') < page_text.index(bold) < page_text.index('id="runs"')
     (unfinished,) = [text for text in compared.warnings() if "have no result" in text]

@@ -51,7 +51,7 @@ def test_accuracy_and_hours(two_seeds: Runs) -> None:
     assert table.label_heading == "Measure"
     assert "data set version 1" in table.notes[0]
     assert "split: test" in table.notes[0]
-    assert "Extra: those beyond none's, one copy of each image, with the same seed" in " ".join(table.definitions)
+    assert "Extra: hours more than none, one copy of each image, with the same seed" in " ".join(table.definitions)
     lines = list(csv.DictReader(io.StringIO(to_csv(table))))
     assert len(lines) == 7
     (hours,) = [line for line in lines if line["metric"] == "extra_hours"]
@@ -87,7 +87,7 @@ def test_hours_of_different_devices_stand_in_different_rows(tmp_path: Path, writ
         "Extra GPU-hours, gpu two": ["–", "–", "+1.0 (1/2)"],
     }
     assert {shown.device for row in table.rows if "gpu two" in row.label for shown in row.cells} == {"gpu two", ""}
-    assert "(k/N): only k of the N seeds were run on that one device" in " ".join(table.definitions)
+    assert "(k/N): only k of the N seeds ran on that one device" in " ".join(table.definitions)
 
 
 def test_few_hours_are_shown_in_minutes_and_kept_in_hours(tmp_path: Path, write_run: WriteRun) -> None:
@@ -161,7 +161,7 @@ def test_calibration_by_draws(two_seeds: Runs) -> None:
     assert cell(table, "ECE, 8 draws", "scale").text == "0.020 ± 0.014"
     assert cell(table, "ECE, equal mass", "none").text == "0.050 ± 0.000"
     assert "15 equal-width bins" in table.definitions[0]
-    assert "15 bins that hold about equally many images" in table.definitions[0]
+    assert "15 bins of about equally many images" in table.definitions[0]
     assert table.definitions[1].startswith("With 4 or 8 draws:")
 
 

@@ -52,7 +52,7 @@ def test_a_missing_seed_is_said_and_never_best(tmp_path: Path, write_run: WriteR
     assert table.rows[1].seeds == 3
     assert "Runs without a result so far: scale on mnist5k (size=14)." in table.notes
     assert any(note.startswith("1 of 9 runs has no result") for note in table.notes)
-    assert any(note.startswith("(k/N): only k of the N seeds") for note in table.notes)
+    assert any(note.startswith("(k/N): only k of the N requested seeds") for note in table.notes)
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
@@ -80,7 +80,7 @@ def test_bold_is_whoever_is_not_shown_to_be_beaten(tmp_path: Path, write_run: Wr
     accuracies = [place[1:] for place in bold(table) if place[2].startswith("Accuracy")]
     assert accuracies == [("fixed", "Accuracy (%)"), ("scale", "Accuracy (%)")]
     meaning, untested = [text for text in table.definitions if "bold" in text.lower()]
-    assert "no other one is shown to beat" in meaning
+    assert "no other one significantly beats" in meaning
     assert "Few seeds show few differences" in meaning
     assert untested.startswith("Nothing is bold on rotmnist5k (size=14):")
     assert table.bold.startswith("Bold: ")
@@ -198,7 +198,7 @@ def test_settings_and_what_is_missing_are_said(tmp_path: Path, write_run: WriteR
     assert "Not at their defaults: scale with copies=2, prior=0.5." in notes
     assert "Runs without a result so far: fixed on mnist5k (size=14)." in notes
     assert notes[0].startswith("mnist5k (size=14) and rotmnist5k (size=14): data set version 1, 4,000 training images")
-    assert "n = 1 seed: nothing is known of how much another seed would differ." in notes
+    assert "n = 1 seed: how much results vary with the seed is unknown." in notes
     assert not any("±" in note for note in notes), "there is one seed only"
     assert all("±" not in cell.text and cell.sd is None for row in table.rows for cell in row.cells)
 
