@@ -109,7 +109,10 @@ def test_mistakes_of_the_user(options: list[str], words: str, augbench: CommandL
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["method", "hanging"], r"did not finish within 30 s, in the check 'images', at line \d+ of ending.py \(`augment`\)"),
+        (
+            ["method", "hanging"],
+            r"did not finish within 30 s, in the check 'images', at line \d+ of ending.py \(`augment`\)",
+        ),
         (["method", "leaving"], r"ended by itself with status 0, at line \d+ of ending.py \(`start_epoch`\)"),
         (["method", "crashing"], r"was killed by SIG\w+, at line \d+ of ending.py \(`start_epoch`\)"),
         (["dataset", "dots", "--set", "how=leave"], "ended by itself with status 0, at line"),
