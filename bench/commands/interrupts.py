@@ -2,12 +2,11 @@
 
 import os
 import signal
+import sys
 from types import FrameType
 
 INTERRUPTED = 130  # what a shell expects of a program that Ctrl-C has ended
 IMPORTING = "<frozen importlib._bootstrap>"  # the file of Python's import system, as frames name it
-SECONDS_BETWEEN_LOOKS = 0.05
-MOST_LOOKS = 100
 
 
 def heed_ctrl_c() -> None:
@@ -23,21 +22,26 @@ def end_at_ctrl_c() -> None:
 class _Interrupt:
     """Waits for the import that is going on: third-party code in it could turn KeyboardInterrupt into another error.
 
-    A second Ctrl-C, or an import that takes long, ends the process at once.
+    A second Ctrl-C ends the process at once.
     """
 
     def __init__(self) -> None:
-        self.looks = 0
+        self.is_waiting = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if not _is_importing(frame):
-            self.looks = 0
             raise KeyboardInterrupt
-        if self.looks and (number == signal.SIGINT or self.looks >= MOST_LOOKS):
+        if self.is_waiting:
             os._exit(INTERRUPTED)
-        self.looks += 1
-        signal.signal(signal.SIGALRM, self)
-        signal.setitimer(signal.ITIMER_REAL, SECONDS_BETWEEN_LOOKS)
+        self.is_waiting = True
+        sys.setprofile(self._after_import)
+
+    def _after_import(self, frame: FrameType, event: str, argument: object) -> None:
+        """Raise KeyboardInterrupt in the place of whoever imports, when the outermost import returns."""
+        if event == "return" and frame.f_code.co_filename == IMPORTING and not _is_importing(frame.f_back):
+            sys.setprofile(None)
+            self.is_waiting = False
+            raise KeyboardInterrupt
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -64,7 +64,7 @@ def test_a_truncated_file_is_damage(tmp_path: Path, write_run: WriteRun, file: s
         ("metrics.jsonl", None, "", "0 of 2 epochs"),
         ("predictions.npz", None, None, r"predictions\.npz in .* is damaged: it is missing\."),
         ("result.json", '"seconds"', '"minutes"', "seconds is missing"),
-        ("result.json", '"test_images": 4', '"test_images": 5', "4 images .* 5"),
+        ("result.json", '"test_images": 4', '"test_images": 5', "4 images, .* 5"),
     ],
 )
 def test_an_empty_missing_or_wrong_file_is_damage(
