@@ -58,7 +58,7 @@ def test_arrays_have_their_resources_and_every_run_is_submitted_once(site: Site)
         ({"cpus": 64}, "main", r"cpus = 64 .* no node of the partition 'main' has more than 2 CPU cores"),
         ({"gpus": 3.0}, None, r"gpus = 3 .* no node of the default partition 'main' has more than 2 GPUs"),
         ({}, "mian", r"partition 'mian'.*main, scavenge"),
-        ({}, "short", r"time limit is 00:30:00, that of the partition 'short' 0 h 10 min"),
+        ({}, "short", r"time limit is 00:30:00, but the partition 'short' allows 0 h 10 min"),
     ],
 )
 def test_what_can_never_run_is_said_before_anything_is_submitted(
