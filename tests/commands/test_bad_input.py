@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paragraphs import fails_in_one_paragraph
 
 from augbench.bench.common.files import write_json
 from augbench.bench.runs.output_folder import mark_output_folder
@@ -16,17 +17,6 @@ from augbench.bench.runs.run_folder import RunState
 CommandLine = Callable[..., tuple[int, str, str]]
 
 DEMO = Path(__file__).parents[2] / "results" / "measured" / "demo.parquet"
-
-
-def fails_in_one_paragraph(outcome: tuple[int, str, str], *words: str) -> bool:
-    code, _, errors = outcome
-    assert code == 2
-    assert "Traceback" not in errors
-    assert errors.startswith("Error: ")
-    assert "\n" not in errors.strip(), "more than one paragraph"
-    missing = [word for word in words if word not in errors]
-    assert not missing, errors
-    return True
 
 
 @pytest.mark.parametrize(

@@ -96,16 +96,21 @@ def test_of_many_processes_at_once_one_wins(locks: bool, tmp_path: Path, request
     assert sorted(attempts) == [0] * 7 + [1]
 
 
+def check_that_it_is_respected_until_it_is_old(claim_file: Path) -> None:
+    folder = claim_file.parent
+    (folder / "lock").touch()
+    assert is_alive(folder)
+    with pytest.raises(BusyError), claimed(folder):
+        pass
+    os.utime(claim_file, (0, 0))
+    assert not is_alive(folder)
+    with claimed(folder) as ownership:
+        assert ownership.attempt == 2
+
+
 def test_an_owner_elsewhere_counts_as_alive_while_it_shows_itself(tmp_path: Path) -> None:
     path = plant(tmp_path, 1, ELSEWHERE, age=claim.STALE_SECONDS / 2)
-    (tmp_path / "lock").touch()
-    assert is_alive(tmp_path)
-    with pytest.raises(BusyError), claimed(tmp_path):
-        pass
-    os.utime(path, (0, 0))
-    assert not is_alive(tmp_path)
-    with claimed(tmp_path) as ownership:
-        assert ownership.attempt == 2
+    check_that_it_is_respected_until_it_is_old(path)
 
 
 def test_a_claim_from_the_future_grows_old_from_now_on(tmp_path: Path) -> None:
@@ -122,14 +127,7 @@ def test_a_claim_from_the_future_grows_old_from_now_on(tmp_path: Path) -> None:
 def test_a_claim_that_names_no_owner_is_respected_until_it_is_old(content: str, tmp_path: Path) -> None:
     path = tmp_path / "claim-1.json"
     path.write_text(content)  # perhaps its owner died while it wrote
-    (tmp_path / "lock").touch()
-    assert is_alive(tmp_path)
-    with pytest.raises(BusyError), claimed(tmp_path):
-        pass
-    os.utime(path, (0, 0))
-    assert not is_alive(tmp_path)
-    with claimed(tmp_path) as ownership:
-        assert ownership.attempt == 2
+    check_that_it_is_respected_until_it_is_old(path)
 
 
 def test_an_owner_elsewhere_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
