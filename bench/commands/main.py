@@ -69,13 +69,25 @@ def _has_one_value(parameter: Any) -> bool:
     return parameter.param_type_name == "option" and not (parameter.multiple or parameter.is_flag or parameter.count)
 
 
+class _Listed(TyperCommand):
+    """A command in the list of all; its text is read when it is shown, which most calls never need."""
+
+    @property
+    def help(self) -> str | None:
+        return summary(str(self.name))
+
+    @help.setter
+    def help(self, text: str | None) -> None:
+        """Do nothing: its base class sets what it was given."""
+
+
 class _ImportedWhenCalled(TyperGroup):
     """A group that imports the module of a command when that is called, since some modules take long."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for name in COMMANDS:
-            self.add_command(TyperCommand(name, help=summary(name), context_settings=HELP))
+            self.add_command(_Listed(name, context_settings=HELP))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)

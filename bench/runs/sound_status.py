@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
+IDLE_ATTEMPTS = "attempts_without_progress"  # in a row, each stopped before anything more could be saved
 
 
 class _Began(BaseModel):

@@ -29,6 +29,7 @@ from augbench.bench.runs.claim import BusyError, TakenOverError, heartbeat
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_log import crashes_to, log_to, logger
+from augbench.bench.runs.sound_status import IDLE_ATTEMPTS
 from augbench.bench.training.evaluation import compare_with_planted, evaluate, summarise
 from augbench.bench.training.examples import draw_examples, write_examples
 from augbench.bench.training.execution import Execution
@@ -38,8 +39,6 @@ from augbench.bench.training.process_state import put_back, threads_left_behind
 from augbench.bench.training.provenance import choose_device, describe_device, describe_environment
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training.trainer import Trainer, new_trainer
-
-IDLE_ATTEMPTS = "attempts_without_progress"  # in a row, each stopped before anything more could be saved
 
 HOW_STOPPED = {
     StopCause.REQUESTED: (RunState.CANCELLED, Cause.CANCELLED, "Stopped on request"),

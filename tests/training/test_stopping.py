@@ -9,11 +9,11 @@ from short_runs import Runs
 
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.sound_status import IDLE_ATTEMPTS
 from augbench.bench.training import execution, worker
 from augbench.bench.training.execution import Execution
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training.trainer import Trainer
-from augbench.bench.training.worker import IDLE_ATTEMPTS
 
 
 @pytest.fixture

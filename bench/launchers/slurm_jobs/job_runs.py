@@ -15,6 +15,7 @@ from augbench.bench.runs.claim import JOB_VARIABLE, LAUNCHER_VARIABLE, SUBMISSIO
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.slurm_client import SlurmError, slurm
+from augbench.bench.runs.sound_status import IDLE_ATTEMPTS
 from augbench.bench.runs.submissions import RECORD, Submission, read_submission, read_submissions
 from augbench.bench.training.provenance import COMMAND_VARIABLE, other_code, usable_cores
 from augbench.bench.training.stopping import StopRequested, StopSignal
@@ -143,8 +144,6 @@ def _queue_again(run: RunFolder, submission: Submission) -> None:
 
 def _why_no_more(run: RunFolder, submission: Submission) -> str:
     """Say why the job is not to be queued again; empty if it is."""
-    from augbench.bench.training.worker import IDLE_ATTEMPTS
-
     status = run.read_status()
     if status.get(IDLE_ATTEMPTS, 0) >= MOST_IDLE_ATTEMPTS:
         return (
