@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+FEW_NAMES = 4
+
 
 def counted(count: int, noun: str) -> str:
     """Write a number with its noun: `1 run`, `12 runs`."""
@@ -13,7 +15,7 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def few_names(names: Sequence[str], most: int = 4) -> str:
+def few_names(names: Sequence[str], most: int = FEW_NAMES) -> str:
     """List the first names, and how many more there are: `a, b, c, d and 3 more`."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

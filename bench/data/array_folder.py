@@ -1,18 +1,25 @@
 """Folders of arrays on disk: written once with a manifest, checked, and mapped into memory."""
 
 import hashlib
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from augbench.bench.common.errors import UnfitMachineError, to_paste
-from augbench.bench.common.files import flush_to_disk, read_json
+from augbench.bench.common.errors import UnfitMachineError, UserError, to_paste
+from augbench.bench.common.files import flush_folder, flush_to_disk, read_json
+from augbench.bench.common.locks import exclusive
+from augbench.bench.data.downloads import ProgressCallback, disk_errors
 
 MANIFEST = "manifest.json"
+OWN = "own"  # folder of data sets of one's own, below that of prepared ones
 
 
 class ArrayFile(BaseModel):
@@ -38,6 +45,7 @@ class Manifest(BaseModel):
     provenance: str
     prepared: str = Field(description="time")
     arrays: dict[str, ArrayFile] = {}
+    class_names: tuple[str, ...] = Field((), description="of a data set of one's own, in the order of the labels")
 
     @property
     def size(self) -> int:
@@ -49,11 +57,72 @@ class DamagedDataError(UnfitMachineError):
     """A folder of arrays is not as it was written; `what` says what is wrong."""
 
     def __init__(self, folder: Path, what: str) -> None:
-        again = to_paste("data", "prepare", folder.name.rpartition("-v")[0], "--data", folder.parent.parent)
-        super().__init__(
-            f"The prepared data set in {folder} is damaged: {what}. Prepare it again: `{again}` replaces it."
-        )
+        super().__init__(f"The prepared data set in {folder} is damaged: {what}. Prepare it again: {again(folder)}.")
         self.what = what
+
+
+def again(folder: Path) -> str:
+    """Name the command that replaces a damaged folder, as a clause."""
+    if folder.parent.name != OWN:
+        command = to_paste("data", "prepare", folder.name.rpartition("-v")[0], "--data", folder.parent.parent)
+        return f"`{command}` replaces it"
+    name, root = folder.name.rpartition("-")[0], folder.parent.parent.parent
+    return (
+        f"`{to_paste('data', 'prepare')} KIND PATH {to_paste('--name', name, '--data', root).partition(' ')[2]}`, with "
+        "the options of the first time, replaces it"
+    )
+
+
+@contextmanager
+def alone(parent: Path, name: str, progress: ProgressCallback) -> Iterator[None]:
+    """Let only one process at a time prepare the data set `name` below `parent`; leftovers of killed ones go.
+
+    Raises:
+        RetryableError: If the disk is full, or a file cannot be read or written.
+    """
+    waiting = f"Another process prepares {name} at the moment; waiting for it."
+    with disk_errors(parent):
+        parent.mkdir(parents=True, exist_ok=True)
+        with exclusive(parent / f".{name}.lock", lambda: progress.message(waiting)):
+            for left in parent.glob(f".{name}.*.tmp"):  # by a process that was killed
+                shutil.rmtree(left, ignore_errors=True)  # it may be somebody else's, and does no harm
+            yield
+
+
+@contextmanager
+def work_folder(parent: Path, name: str) -> Iterator[Path]:
+    """Make a temporary folder, which only `alone` and this function know."""
+    work = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".tmp", dir=parent))
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def put_in_place(result: Path, folder: Path) -> None:
+    """Rename a finished folder, and delete the damaged one in its place.
+
+    Raises:
+        UserError: If that is a symbolic link.
+    """
+    refuse_link(folder)
+    if folder.exists():
+        shutil.rmtree(folder)
+    result.rename(folder)
+    flush_folder(folder.parent)
+
+
+def refuse_link(folder: Path) -> None:
+    """Make sure that a damaged folder is no symbolic link.
+
+    Raises:
+        UserError: If it is: what it points to is perhaps somebody else's.
+    """
+    if folder.is_symlink():
+        raise UserError(
+            f"{folder} is a symbolic link to {folder.readlink()}, where the data set is damaged or missing. Delete "
+            "the link, then give the same command again; what it points to is left as it is."
+        )
 
 
 def write_arrays(folder: Path, manifest: Manifest, arrays: Mapping[str, NDArray[np.generic]]) -> None:
@@ -62,17 +131,66 @@ def write_arrays(folder: Path, manifest: Manifest, arrays: Mapping[str, NDArray[
     Raises:
         OSError: If a file cannot be written.
     """
-    entries = {name: _write_array(array, _file(folder, name)) for name, array in arrays.items()}
-    with (folder / MANIFEST).open("wb") as file:
-        file.write(manifest.model_copy(update={"arrays": entries}).model_dump_json(indent=1).encode())
-        flush_to_disk(file)
+    for name, array in arrays.items():
+        write_array(folder, name, array)
+    entries = {name: array_file(folder, name) for name in arrays}
+    write_manifest(folder, manifest.model_copy(update={"arrays": entries}))
 
 
-def _write_array(array: NDArray[np.generic], path: Path) -> ArrayFile:
-    with path.open("wb") as file:
+def write_array(folder: Path, name: str, array: NDArray[np.generic]) -> None:
+    """Write the file of an array, and flush it.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    with _file(folder, name).open("wb") as file:
         np.save(file, array, allow_pickle=False)
         flush_to_disk(file)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest of a folder, and flush it.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    with (folder / MANIFEST).open("wb") as file:
+        file.write(manifest.model_dump_json(indent=1, exclude_defaults=True).encode())
+        flush_to_disk(file)
+
+
+def array_file(folder: Path, name: str) -> ArrayFile:
+    """Describe the file of an array."""
+    path = _file(folder, name)
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
     return ArrayFile(shape=array.shape, dtype=array.dtype.name, size=path.stat().st_size, sha256=_sha256(path))
+
+
+class GrowingArray:
+    """The file of an array of bytes that rows are appended to; `close` writes how many there are."""
+
+    def __init__(self, folder: Path, name: str, row: tuple[int, ...]) -> None:
+        self.row = row
+        self.length = 0
+        self._file: BinaryIO = _file(folder, name).open("wb")
+        self._write_header()
+
+    def append(self, values: NDArray[np.uint8]) -> None:
+        """Append a row."""
+        self._file.write(np.ascontiguousarray(values).data)
+        self.length += 1
+
+    def close(self) -> None:
+        """Write the final length and flush the file."""
+        with self._file:
+            self._file.seek(0)
+            self._write_header()
+            flush_to_disk(self._file)
+
+    def _write_header(self) -> None:
+        # numpy leaves room in it for any length
+        header = {"descr": "|u1", "fortran_order": False, "shape": (self.length, *self.row)}
+        np.lib.format.write_array_header_1_0(self._file, header)
 
 
 def _file(folder: Path, name: str) -> Path:

@@ -228,7 +228,7 @@ def class_shares_mask(labels: Tensor, fraction: float, seed: int, least: int = 0
         Which images are chosen; (N,) bool, on the device of the labels.
     """
     sizes = np.unique(labels.cpu().numpy(), return_counts=True)[1]
-    return _mask_of_each_class(labels, [max(least, round(fraction * size)) for size in sizes.tolist()], seed)
+    return mask_of_each_class(labels, [max(least, round(fraction * size)) for size in sizes.tolist()], seed)
 
 
 def split_off_validation(train: Split, fraction: float, seed: int) -> tuple[Split, Split]:
@@ -266,10 +266,10 @@ def class_balanced_subset(labels: Tensor, count: int, seed: int) -> Tensor:
     for lost in np.flatnonzero(taken == 0) if count >= len(sizes) else ():
         taken[np.argmax(np.where(taken > 1, taken - wanted, -np.inf))] -= 1
         taken[lost] = 1
-    return _mask_of_each_class(labels, taken.tolist(), seed).nonzero()[:, 0]
+    return mask_of_each_class(labels, taken.tolist(), seed).nonzero()[:, 0]
 
 
-def _mask_of_each_class(labels: Tensor, numbers: list[int], seed: int) -> Tensor:
+def mask_of_each_class(labels: Tensor, numbers: list[int], seed: int) -> Tensor:
     """Choose a number of images of each class that occurs, classes in rising order; (N,) bool."""
     random = np.random.RandomState(seed)  # the one NumPy generator whose stream is frozen
     known = labels.cpu().numpy()

@@ -1,7 +1,5 @@
 """Data sets that are prepared once, as arrays that all processes map into memory."""
 
-import shutil
-import tempfile
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -12,17 +10,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from torch import Tensor
 
 from augbench.bench.common.errors import UnfitMachineError, UserError, to_paste
-from augbench.bench.common.files import flush_folder
-from augbench.bench.common.locks import exclusive
 from augbench.bench.data.array_folder import (
     MANIFEST,
     DamagedDataError,
     Manifest,
+    alone,
     check_arrays,
     map_arrays,
+    put_in_place,
     read_manifest,
+    refuse_link,
+    work_folder,
     write_arrays,
 )
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split, class_balanced_subset
@@ -119,24 +120,14 @@ class PreparedSource(DatasetSource):
         folder, progress = self.folder(resolver.root), resolver.progress
         if self.is_sound(resolver.root):
             return folder  # which somebody else may have made where one must not write
-        waiting = f"Another process prepares {self.name} at the moment; waiting for it."
-        with disk_errors(folder.parent):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with exclusive(folder.parent / f".{self.name}.lock", lambda: progress.message(waiting)):
-                for left in folder.parent.glob(f".{self.name}.*.tmp"):  # by a process that was killed
-                    shutil.rmtree(left, ignore_errors=True)  # it may be somebody else's, and does no harm
-                if not self.is_sound(resolver.root):
-                    self._make(folder, resolver)
+        with alone(folder.parent, self.name, progress):
+            if not self.is_sound(resolver.root):
+                self._make(folder, resolver)
         return folder
 
     def _make(self, folder: Path, resolver: FileResolver) -> None:
-        if folder.is_symlink():  # what it points to is perhaps somebody else's
-            raise UserError(
-                f"{folder} is a symbolic link to {folder.readlink()}, where the data set is damaged or missing. Delete "
-                "the link, then give the same command again; what it points to is left as it is."
-            )
-        work = Path(tempfile.mkdtemp(prefix=f".{self.name}.", suffix=".tmp", dir=folder.parent))
-        try:
+        refuse_link(folder)
+        with work_folder(folder.parent, self.name) as work:
             unpacked, result = work / "unpacked", work / "result"
             unpacked.mkdir()
             result.mkdir()
@@ -148,12 +139,7 @@ class PreparedSource(DatasetSource):
             check_arrays_fit(self.name, named, self.classes)
             check_space(folder.parent, sum(array.nbytes for array in arrays.by_name().values()))
             write_arrays(result, self._manifest(), arrays.by_name())
-            if folder.exists():  # and is damaged
-                shutil.rmtree(folder)
-            result.rename(folder)
-            flush_folder(folder.parent)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+            put_in_place(result, folder)
 
     def _manifest(self) -> Manifest:
         published = dict.fromkeys(source.published.name for source in self.sources())
@@ -176,8 +162,7 @@ class PreparedSource(DatasetSource):
 
     def apply(self, options: DatasetOptions, data: ImageData) -> ImageData:
         """Apply options to the data set as it was prepared."""
-        count = options.model_dump()["train_images"]
-        return data if count is None else _with_train_images(self.name, data, count)
+        return with_train_images(self.name, data, options.model_dump()["train_images"])
 
     def check(self, options: DatasetOptions, root: Path) -> None:
         """Make sure that the data set is prepared and sound, byte by byte."""
@@ -211,15 +196,26 @@ class PreparedSource(DatasetSource):
             if not manifest.arrays.keys() >= self.required:
                 raise DamagedDataError(folder, f"{MANIFEST} does not have all arrays")
             arrays = map_arrays(folder, manifest)
-        train = Split(arrays["train_images"], arrays["train_labels"])
-        test = Split(arrays["test_images"], arrays["test_labels"])
-        before = arrays.get("upright_test_images")
-        upright = None if before is None else Split(before, test.labels)
-        held_out = arrays.get("held_out")
-        return ImageData(train, test, self.classes, manifest.provenance, held_out=held_out, upright_test=upright)
+        return image_data(arrays, self.classes, manifest.provenance)
 
 
-def _with_train_images(name: str, data: ImageData, count: int) -> ImageData:
+def image_data(arrays: Mapping[str, Tensor], classes: int, provenance: str) -> ImageData:
+    """Make a data set of arrays with the names in `Arrays`."""
+    train = Split(arrays["train_images"], arrays["train_labels"])
+    test = Split(arrays["test_images"], arrays["test_labels"])
+    before = arrays.get("upright_test_images")
+    upright = None if before is None else Split(before, test.labels)
+    return ImageData(train, test, classes, provenance, held_out=arrays.get("held_out"), upright_test=upright)
+
+
+def with_train_images(name: str, data: ImageData, count: int | None) -> ImageData:
+    """Choose a number of training images; None leaves all.
+
+    Raises:
+        UserError: If there are fewer, or it is less than the number of classes.
+    """
+    if count is None:
+        return data
     if not data.classes <= count <= len(data.train):
         raise UserError(
             f"train_images = {count} does not fit the data set {name!r}, which has {len(data.train)} training images "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from augbench.bench.common.wording import counted
 from augbench.bench.experiment.protocol import Budget
-from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, settings_in_words
+from augbench.bench.experiment.spec import OWN, Component, RunSpec, canonical_json, settings_in_words
 
 KNOWN_METHODS = (
     *("none", "fixed", "trivialaugment", "randaugment"),
@@ -149,7 +149,10 @@ def _named(
 def _details(component: Component) -> dict[str, object]:
     # the first digits of a checksum tell two files apart, and fit into a table
     checksum = {"checksum": component.checksum.rpartition(":")[2][:8]} if component.checksum else {}
-    return {**component.all_settings, **checksum, "version": component.version}
+    settings = component.all_settings
+    if component.name == OWN:
+        settings.pop("prepared", None)  # the label has the name in it, and the checksum is told anyway
+    return {**settings, **checksum, "version": component.version}
 
 
 def _protocol_details(spec: RunSpec) -> dict[str, object]:

@@ -19,6 +19,7 @@ from augbench.bench.experiment.protocol import PROTOCOL_VERSION, Budget, Protoco
 
 Settings = dict[str, JsonValue]
 LONGEST_SETTING = 40  # characters
+OWN = "own"  # the data set whose option `prepared` has the name that its user chose, and a checksum
 
 
 class Component(BaseModel):
@@ -47,9 +48,14 @@ class Component(BaseModel):
 
     @property
     def label(self) -> str:
-        """Name and settings that differ from their defaults, as tables show them."""
-        inside = settings_in_words(self.settings)
-        return f"{self.name} ({inside})" if inside else self.name
+        """Name and settings that differ from their defaults, as tables show them.
+
+        A data set of one's own has the name that its user chose: `pets`, not `own (prepared=pets-1f3a9c0b2d4e)`.
+        """
+        settings = dict(self.settings)
+        name = self.name if self.name != OWN else str(settings.pop("prepared", OWN)).rpartition("-")[0] or OWN
+        inside = settings_in_words(settings)
+        return f"{name} ({inside})" if inside else name
 
 
 class RunSpec(BaseModel):

@@ -111,9 +111,9 @@ def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
         NotPreparedError: If some data sets have to be prepared first; one paragraph for all of them.
         UserError: If one is damaged or cannot be used, or a network cannot be used with it.
     """
-    by_dataset: dict[str, dict[tuple[str, str], RunSpec]] = {}
+    by_dataset: dict[tuple[str, str], dict[tuple[str, str], RunSpec]] = {}
     for spec in specs:  # what is to be checked is the same for most of them
-        known = by_dataset.setdefault(spec.dataset.label, {})
+        known = by_dataset.setdefault((spec.dataset.label, spec.dataset.checksum), {})
         known[spec.network.name, spec.protocol.evaluated_on] = spec
     missing: list[PreparedSource] = []
     for different in by_dataset.values():
