@@ -4,10 +4,12 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
+from augbench.bench.common.errors import UserError
 from augbench.bench.data.array_folder import check_arrays
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData
 from augbench.bench.data.own.stored import PREPARED, load_own, name_of, own_folder, read_own_manifest
 from augbench.bench.data.prepared import PreparedOptions, with_train_images
+from augbench.bench.data.source_files import FileResolver
 from augbench.bench.registry.registry import register
 
 
@@ -30,6 +32,17 @@ class Own(DatasetSource):
 
     title = "images of your own: see `augbench data prepare --help`"
     options_type = OwnOptions
+
+    def prepare(self, resolver: FileResolver) -> Path | None:
+        """Say how it is prepared.
+
+        Raises:
+            UserError: Always: only the user knows where the images are.
+        """
+        raise UserError(
+            "The data set 'own' is made of images of your own. Prepare them with `augbench data prepare images PATH`, "
+            "`augbench data prepare arrays FILE.npz` or `augbench data prepare table PATH`."
+        )
 
     def load(self, options: DatasetOptions, root: Path) -> ImageData:
         """Map the arrays into memory, and choose training images."""

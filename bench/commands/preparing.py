@@ -13,10 +13,12 @@ from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import data_folder
 from augbench.bench.commands.screen import progress_bars, waiting
 from augbench.bench.common.errors import UserError, to_paste
-from augbench.bench.data.array_folder import DamagedDataError, read_manifest
+from augbench.bench.data.array_folder import DamagedDataError, again, read_manifest
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource
 from augbench.bench.data.dataset_checks import UnusableDataError, load_checked
 from augbench.bench.data.downloads import ProgressCallback, RemoteFile, disk_errors, megabytes
+from augbench.bench.data.own.settings import OWN
+from augbench.bench.data.own.stored import name_of, own_folder, prepared_own
 from augbench.bench.data.prepared import FOLDER, NotPreparedError, PreparedSource
 from augbench.bench.data.source_files import FileResolver, MissingFilesError
 from augbench.bench.experiment.catalogues import dataset_and_options, datasets
@@ -36,12 +38,13 @@ def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Pat
     if given is not None and not given.is_dir():
         raise UserError(f"--from {given} is not a folder. Give the folder that the files are in.")
     console = Console(stderr=True)
-    sources = _named(names) | _of_suite(suite)
-    if not sources:
+    root = data_folder(data)
+    sources = _named(names) | _of_suite(suite, root)
+    if not sources and suite is None:
         raise UserError("Name the data sets to prepare, or give --suite. `augbench list datasets` shows all.")
     try:
         with progress_bars(console, DownloadColumn(), TransferSpeedColumn()) as bars:
-            resolver = FileResolver(data_folder(data), given, offline, _Progress(console, bars))
+            resolver = FileResolver(root, given, offline, BarsForProgress(console, bars))
             _prepare(list(sources.values()), resolver, console)
     except KeyboardInterrupt:
         console.print("Stopped. The same command continues from here.")
@@ -75,7 +78,8 @@ def _named(names: list[str]) -> dict[str, DatasetSource]:
     return sources
 
 
-def _of_suite(suite: str | None) -> dict[str, DatasetSource]:
+def _of_suite(suite: str | None, root: Path) -> dict[str, DatasetSource]:
+    """Return what a suite needs; data sets of one's own must be there already."""
     if suite is None:
         return {}
     needed = {}
@@ -84,11 +88,14 @@ def _of_suite(suite: str | None) -> dict[str, DatasetSource]:
         while made is not None:
             source, options = made
             made = source.base(options)
+        if source.name == OWN:
+            source.check(options, root)
+            continue
         needed[source.name] = source
     return needed
 
 
-class _Progress(ProgressCallback):
+class BarsForProgress(ProgressCallback):
     """Shows a bar for each download, and prints messages."""
 
     def __init__(self, console: Console, bars: Progress) -> None:
@@ -97,11 +104,13 @@ class _Progress(ProgressCallback):
         self.tasks: dict[str, TaskID] = {}
 
     def progress(self, what: str, done: int, total: int | None) -> None:
+        """Move the bar of a file or of images."""
         if what not in self.tasks:
             self.tasks[what] = self.bars.add_task(what)
         self.bars.update(self.tasks[what], completed=done, total=total)
 
     def message(self, text: str) -> None:
+        """Print a sentence."""
         self.console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -131,6 +140,16 @@ class Verified:
     size: int = 0
 
 
+@dataclass(frozen=True)
+class _Target:
+    """A prepared data set to verify."""
+
+    name: str
+    folder: Path
+    source: DatasetSource
+    options: DatasetOptions
+
+
 def verify_datasets(names: list[str], data: Path, *, as_json: bool) -> None:
     """Compare prepared data sets, by default all, with their manifests, and print what there is.
 
@@ -139,9 +158,9 @@ def verify_datasets(names: list[str], data: Path, *, as_json: bool) -> None:
     """
     root = data_folder(data)
     with disk_errors(root):
-        sources = _prepared(names, root)
+        targets = _targets(names, root)
         with waiting("Verifying …"):
-            found = [_verified(source, root) for source in sources]
+            found = [_verified(target, root) for target in targets]
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found], indent=1))
     else:
@@ -149,20 +168,36 @@ def verify_datasets(names: list[str], data: Path, *, as_json: bool) -> None:
         console.print(_table(found))
         for one in found:
             console.print(f"{one.name}: {one.folder}", markup=False, highlight=False, soft_wrap=True)
-    wrong = [one for one in found if one.problem]
+    wrong = [(target, one) for target, one in zip(targets, found, strict=True) if one.problem]
     if wrong:
-        problems = ". ".join(f"{one.name}: {one.problem}" for one in wrong)
-        again = to_paste("data", "prepare", *(one.name for one in wrong), "--data", root)
+        problems = ". ".join(f"{one.name}: {one.problem}" for _, one in wrong)
+        published = [one.name for target, one in wrong if target.source.name != OWN]
+        ways = [f"`{to_paste('data', 'prepare', *published, '--data', root)}`"] if published else []
+        ways += [again(target.folder) for target, _ in wrong if target.source.name == OWN]
         raise UserError(
-            f"{len(wrong)} of {len(found)} prepared data sets damaged. {problems}. Prepare again: `{again}`."
+            f"{len(wrong)} of {len(found)} prepared data sets damaged. {problems}. Prepare again: {'; '.join(ways)}."
         )
 
 
-def _prepared(names: list[str], root: Path) -> list[PreparedSource]:
+def _targets(names: list[str], root: Path) -> list[_Target]:
     """Return the named data sets, or all that are prepared."""
+    own = [_own_target(prepared, root) for prepared in prepared_own(root)]
     if not names:
-        return _all_prepared(root)
-    named = [datasets().get(name)() for name in dict.fromkeys(names)]
+        return _all_published(root, others=bool(own)) + own
+    chosen = [target for target in own if {OWN, target.name, name_of(target.name)} & set(names)]
+    found = {OWN} | {name for target in chosen for name in (target.name, name_of(target.name))}
+    if OWN in names and not own:
+        raise UserError(f"No data set of your own is prepared in {root}. `augbench data prepare images PATH` does it.")
+    return _named_targets([name for name in dict.fromkeys(names) if name not in found], root) + chosen
+
+
+def _own_target(prepared: str, root: Path) -> _Target:
+    source, options = dataset_and_options(OWN, {"prepared": prepared})
+    return _Target(prepared, own_folder(root) / prepared, source, options)
+
+
+def _named_targets(names: list[str], root: Path) -> list[_Target]:
+    named = [datasets().get(name)() for name in names]
     wanted = [source for source in named if isinstance(source, PreparedSource)]
     if len(wanted) < len(named):
         others = [source.name for source in named if source not in wanted]
@@ -170,39 +205,43 @@ def _prepared(names: list[str], root: Path) -> list[PreparedSource]:
     absent = [source for source in wanted if not source.folder(root).exists()]
     if absent:
         raise NotPreparedError(absent, root)
-    return wanted
+    return [_target(source, root) for source in wanted]
 
 
-def _all_prepared(root: Path) -> list[PreparedSource]:
+def _target(source: PreparedSource, root: Path) -> _Target:
+    return _Target(source.name, source.folder(root), source, source.options_type())
+
+
+def _all_published(root: Path, *, others: bool) -> list[_Target]:
     kinds = [entry.target for entry in datasets() if issubclass(entry.target, PreparedSource)]
     found = [source for source in (kind() for kind in kinds) if source.folder(root).exists()]
-    if found:
-        return found
+    if found or others:
+        return [_target(source, root) for source in found]
     unknown = sorted(path.name for path in (root / FOLDER).glob("[!.]*-v*"))
-    others = f" It has {', '.join(unknown)}, of unknown data sets. Is a --plugin missing?" if unknown else ""
+    more = f" It has {', '.join(unknown)}, of unknown data sets. Is a --plugin missing?" if unknown else ""
     raise UserError(
-        f"No known data set is prepared in {root / FOLDER}.{others} Prepare one: `augbench data prepare NAME`."
+        f"No known data set is prepared in {root / FOLDER}.{more} Prepare one: `augbench data prepare NAME`."
     )
 
 
-def _verified(source: PreparedSource, root: Path) -> Verified:
-    folder, options = source.folder(root), source.options_type()
+def _verified(target: _Target, root: Path) -> Verified:
+    folder = str(target.folder)
     try:
-        source.check(options, root)
-        data = load_checked(source, options, root)
+        target.source.check(target.options, root)
+        data = load_checked(target.source, target.options, root)
     except (DamagedDataError, UnusableDataError) as error:
-        return Verified(source.name, str(folder), error.what)
+        return Verified(target.name, folder, error.what)
     mean, deviation = (tuple(values.tolist()) for values in data.mean_and_deviation)
     return Verified(
-        source.name,
-        str(folder),
+        target.name,
+        folder,
         train=len(data.train),
         test=len(data.test),
         shape=tuple(data.train.images.shape[1:]),
         classes=data.classes,
         mean=mean,
         deviation=deviation,
-        size=read_manifest(folder).size,
+        size=read_manifest(target.folder).size,
     )
 
 

@@ -17,9 +17,9 @@ from augbench.bench.common.errors import UnfitMachineError, UserError, to_paste
 from augbench.bench.common.files import flush_folder, flush_to_disk, read_json
 from augbench.bench.common.locks import exclusive
 from augbench.bench.data.downloads import ProgressCallback, disk_errors
+from augbench.bench.data.own.settings import OWN
 
 MANIFEST = "manifest.json"
-OWN = "own"  # folder of data sets of one's own, below that of prepared ones
 
 
 class ArrayFile(BaseModel):

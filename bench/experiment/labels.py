@@ -5,8 +5,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from augbench.bench.common.wording import counted
+from augbench.bench.data.own.settings import OWN
 from augbench.bench.experiment.protocol import Budget
-from augbench.bench.experiment.spec import OWN, Component, RunSpec, canonical_json, settings_in_words
+from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, settings_in_words
 
 KNOWN_METHODS = (
     *("none", "fixed", "trivialaugment", "randaugment"),

@@ -14,12 +14,12 @@ from pydantic_core import to_jsonable_python
 from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.common.plain_text import safe
 from augbench.bench.common.toml_files import line_of
+from augbench.bench.data.own.settings import OWN
 from augbench.bench.experiment.catalogues import dataset_and_options, datasets, methods, networks
 from augbench.bench.experiment.protocol import PROTOCOL_VERSION, Budget, Protocol
 
 Settings = dict[str, JsonValue]
 LONGEST_SETTING = 40  # characters
-OWN = "own"  # the data set whose option `prepared` has the name that its user chose, and a checksum
 
 
 class Component(BaseModel):

@@ -1,16 +1,11 @@
 """What every reader of a data set of one's own returns: labels and parts of all images, and their content in turn."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from augbench.bench.common.errors import UserError, check_known, shortened
-
-K = TypeVar("K", int, str)
 
 TRAIN, HELD_OUT, TEST = range(3)
 """Parts of a data set; held-out images are training images that tuning validates on."""
@@ -22,8 +17,8 @@ PARTS = {
 }
 """Parts by what folders, files and columns call them, in lower case."""
 
-Content = Path | bytes | NDArray[np.uint8]
-"""An image file, the bytes of one, or pixels (H, W) or (H, W, C)."""
+Content = Path | bytes | NDArray[np.uint8] | str
+"""An image file, the bytes of one, pixels (H, W) or (H, W, C), or why there is none, as a predicate."""
 
 
 @dataclass(frozen=True)
@@ -69,20 +64,12 @@ class Examples:
         return len(self.labels)
 
 
-def kept_classes(names: Iterable[K], leave_out: Sequence[str]) -> dict[K, int]:
-    """Number the classes that are not left out, in rising order.
+def names_of_rows(names: Sequence[str], counts: Sequence[int]) -> Callable[[int], str]:
+    """Return a function that names a row of several arrays or files, counted through: `test_images[12]`."""
+    starts = np.concatenate(([0], np.cumsum(counts)))
 
-    Args:
-        names: The class of each image, or all classes.
-        leave_out: Classes to leave out, as text.
+    def name_of(row: int) -> str:
+        which = int(np.searchsorted(starts, row, side="right")) - 1
+        return f"{names[which]}[{row - starts[which]}]"
 
-    Raises:
-        UserError: If one of those does not exist, or fewer than two classes are left.
-    """
-    found = sorted(set(names))
-    check_known("class for --leave-out", leave_out, map(str, found))
-    kept = [name for name in found if str(name) not in leave_out]
-    if len(kept) < 2:
-        which = f"only one, {shortened(str(kept[0]))}" if kept else "none"
-        raise UserError(f"A data set needs at least two classes; here there is {which}.")
-    return {name: number for number, name in enumerate(kept)}
+    return name_of

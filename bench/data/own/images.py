@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.user_input import read_user_text, user_path
 from augbench.bench.common.wording import counted, few_names
-from augbench.bench.data.own.examples import PARTS, TRAIN, Examples, kept_classes
+from augbench.bench.data.own.examples import PARTS, TRAIN, Examples
+from augbench.bench.data.own.labels import kept_classes
 from augbench.bench.data.own.pixels import SUFFIXES
 from augbench.bench.data.own.settings import OwnSettings
 
@@ -37,7 +38,7 @@ def read_images(path: Path, settings: OwnSettings) -> Examples:
     if not found:
         endings = ", ".join(SUFFIXES)
         raise UserError(f"{path} has no images in its class folders. {_passed_over(walk)}Endings read: {endings}.")
-    names = kept_classes([name for _, name, _ in found], settings.leave_out)
+    names = kept_classes([name for _, name, _ in found], settings.leave_out, shown)
     kept = [(part, name, file) for part, name, file in found if name in names]
     files = [file for _, _, file in kept]
     return Examples(

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from augbench.bench.data.own.examples import Content
-from augbench.bench.data.own.settings import Fit
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF")
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 SIXTEEN_BITS = 65_535
 DIGEST_BYTES = 16
-WAITING = 16  # images for each thread that are read or wait to be written
+WAITING = 4  # images for each thread that are read or wait to be written
 MOST_THREADS = 16  # each may hold a large photograph
 
 UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, LookupError, TypeError, OverflowError, MemoryError)
@@ -35,12 +34,12 @@ class Recipe:
 
     Attributes:
         side: Height and width in pixels.
-        fit: How an image that is no square becomes one.
+        fit: `crop` or `pad`: how an image that is no square becomes one.
         channels: 1 for grey, 3 for colour.
     """
 
     side: int
-    fit: Fit
+    fit: str
     channels: int
 
 
@@ -94,6 +93,8 @@ def _pillow_raises() -> Iterator[None]:
 
 def read_pixels(content: Content, recipe: Recipe) -> Pixels | str:
     """Read an image and bring it into shape; if it cannot be read, return the reason as a predicate."""
+    if isinstance(content, str):
+        return content
     try:
         if isinstance(content, np.ndarray):
             return _shaped(Image.fromarray(content), recipe)

@@ -31,8 +31,9 @@ from augbench.bench.data.array_folder import (
 )
 from augbench.bench.data.dataset_checks import UnusableDataError, check_loaded
 from augbench.bench.data.downloads import ProgressCallback, check_space
+from augbench.bench.data.own.arrays import read_arrays
 from augbench.bench.data.own.contact_sheet import SHEET, draw_sheet
-from augbench.bench.data.own.examples import HELD_OUT, TEST, Examples, Unreadable
+from augbench.bench.data.own.examples import HELD_OUT, TEST, TRAIN, Examples, Unreadable
 from augbench.bench.data.own.images import read_images
 from augbench.bench.data.own.pixels import Recipe, read_all
 from augbench.bench.data.own.report import REPORT, Report, Seen, make_report
@@ -46,9 +47,14 @@ from augbench.bench.data.own.settings import (
 )
 from augbench.bench.data.own.splitting import grouped_test_mask, stratified_test_mask
 from augbench.bench.data.own.stored import DIGITS, VERSION, content_checksum, own_folder, read_own_manifest
+from augbench.bench.data.own.table import read_table
 from augbench.bench.data.prepared import image_data
 
-READERS: Mapping[Kind, Callable[[Path, OwnSettings], Examples]] = {"images": read_images}
+READERS: Mapping[Kind, Callable[[Path, OwnSettings], Examples]] = {
+    "images": read_images,
+    "arrays": read_arrays,
+    "table": read_table,
+}
 IMAGES = {False: "train_images", True: "test_images"}
 
 
@@ -131,25 +137,24 @@ def prepare_own(
 
 
 def _split(examples: Examples, settings: OwnSettings) -> Examples:
-    """Choose test images, unless some are set apart already."""
-    if not len(examples):
-        raise UserError("There are no images.")
+    """Choose test images among those to train on, unless some are set apart already."""
     if (examples.parts == TEST).any():
         if settings.test_share is not None or examples.groups is not None:
-            given = "--test-share" if settings.test_share is not None else "A group"
+            given = "--test-share" if settings.test_share is not None else "The option for groups"
             raise UserError(f"{given} has no use here: test images are set apart already. Leave it out.")
         _check_tested_classes(examples)
         return examples
-    share = settings.test_share or TEST_SHARE
+    share, parts = settings.test_share or TEST_SHARE, examples.parts.copy()
     if examples.groups is None:
-        chosen = stratified_test_mask(examples.labels, share, settings.seed)
-    else:
-        chosen = grouped_test_mask(examples.labels, examples.groups, share, settings.seed)
+        choice = np.flatnonzero(parts == TRAIN)
+        chosen = stratified_test_mask(examples.labels[choice], share, settings.seed)
+    else:  # a group with held-out images stays whole
+        choice = np.flatnonzero(~np.isin(examples.groups, examples.groups[parts == HELD_OUT]))
+        chosen = grouped_test_mask(examples.labels[choice], examples.groups[choice], share, settings.seed)
     if not chosen.any():
-        raise UserError(
-            "Every class has one image only, so that none is left to test on. Give each class two at least."
-        )
-    return replace(examples, parts=np.where(chosen, TEST, examples.parts).astype(np.int8))
+        raise UserError("No class has two training images, so that none is left to test on. Add images.")
+    parts[choice[chosen]] = TEST
+    return replace(examples, parts=parts)
 
 
 def _check_tested_classes(examples: Examples) -> None:

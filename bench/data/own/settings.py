@@ -10,9 +10,10 @@ from augbench.bench.common.errors import UserError, check_known, shortened
 from augbench.bench.common.user_input import user_path
 
 Kind = Literal["images", "arrays", "table"]
+OWN = "own"  # name of the registered data set, and of the folder below that of prepared ones
 KINDS: tuple[Kind, ...] = get_args(Kind)
-Fit = Literal["crop", "pad"]
-Channels = Literal["first", "last"]
+FITS = ("crop", "pad")
+CHANNELS = ("first", "last")
 
 DEFAULT_SIDE = 32  # pixels
 MOST_SIDE = 1024  # pixels
@@ -61,7 +62,7 @@ class OwnSettings:
 
     name: str = ""
     side: int | None = None
-    fit: Fit = "crop"
+    fit: str = "crop"
     grey: bool = False
     test_share: float | None = None
     seed: int = 0
@@ -69,7 +70,7 @@ class OwnSettings:
     skip_damaged: bool = False
     groups: Path | None = None
     arrays: tuple[tuple[str, str], ...] = ()
-    channels: Channels | None = None
+    channels: str | None = None
     image_column: str | None = None
     label_column: str | None = None
     split_column: str | None = None
@@ -82,8 +83,8 @@ class OwnSettings:
             UserError: If one is not; the text names its option.
         """
         check_known("kind of data set", [kind], KINDS)
-        check_known("--fit", [self.fit], get_args(Fit))
-        check_known("--channels", [self.channels] if self.channels else [], get_args(Channels))
+        check_known("--fit", [self.fit], FITS)
+        check_known("--channels", [self.channels] if self.channels else [], CHANNELS)
         for entry in fields(self):
             only = ONLY_FOR.get(entry.name, kind)
             if only != kind and getattr(self, entry.name) != entry.default:
@@ -126,7 +127,8 @@ def name_from(path: Path) -> str:
     Raises:
         UserError: If it has no letter or digit that names can have.
     """
-    words = re.findall(r"[a-z0-9]+", path.resolve().name.removesuffix(path.suffix).lower())
+    called = re.sub(r"\.(npz|parquet)$", "", path.resolve().name.lower())
+    words = re.findall(r"[a-z0-9]+", called)
     name = "-".join(words)[:LONGEST_NAME].strip("-")
     if not name:
         raise UserError(f"No name can be made from {path}. Give one with --name: {IN_A_NAME}.")

@@ -11,7 +11,6 @@ from augbench.bench.common.errors import UnfitMachineError, shortened
 from augbench.bench.common.wording import few_names
 from augbench.bench.data.array_folder import (
     MANIFEST,
-    OWN,
     ArrayFile,
     DamagedDataError,
     Manifest,
@@ -20,6 +19,7 @@ from augbench.bench.data.array_folder import (
 )
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.downloads import disk_errors
+from augbench.bench.data.own.settings import OWN
 from augbench.bench.data.prepared import FOLDER, REQUIRED, image_data
 
 VERSION = 1  # of what is stored
@@ -94,8 +94,8 @@ class UnknownPreparedError(UnfitMachineError):
             if prepared
             else "The data set 'own' needs the option `prepared`, which names one"
         )
+        command = f"augbench data prepare images PATH --data {shlex.quote(str(root))}"
         super().__init__(
-            f"{asked} in {root}. Prepared are: {few_names(there, SHOWN) or 'none'}. "
-            f"`augbench data prepare images PATH --data {shlex.quote(str(root))}` prepares a folder of images and prints "
-            "the line for suites."
+            f"{asked} in {root}. Prepared are: {few_names(there, SHOWN) or 'none'}. `{command}` prepares a folder of "
+            "images, and prints the line for suites."
         )
