@@ -21,7 +21,7 @@ class OwnOptions(PreparedOptions):
     @field_validator("prepared")
     @classmethod
     def _of_the_right_form(cls, prepared: str) -> str:
-        if not PREPARED.fullmatch(prepared):
+        if prepared and not PREPARED.fullmatch(prepared):
             raise ValueError("must be a name and twelve digits of a checksum, such as pets-1f3a9c0b2d4e")
         return prepared
 
@@ -47,7 +47,7 @@ class Own(DatasetSource):
     def load(self, options: DatasetOptions, root: Path) -> ImageData:
         """Map the arrays into memory, and choose training images."""
         prepared = _prepared(options)
-        count = OwnOptions.model_validate(options.model_dump(exclude_defaults=True)).train_images
+        count = OwnOptions.model_validate(options.model_dump()).train_images
         return with_train_images(name_of(prepared), load_own(prepared, root), count)
 
     def source_checksum(self, options: DatasetOptions) -> str:

@@ -86,7 +86,7 @@ class _Walk:
 
     def folders(self, folder: str) -> list[str]:
         """Return the names of the folders in a folder, sorted."""
-        return sorted(entry.name for entry in self._entries(folder) if entry.is_dir(follow_symlinks=False))
+        return [entry.name for entry in self._entries(folder) if entry.is_dir(follow_symlinks=False)]
 
     def images(self, folder: str) -> Iterator[str]:
         """Yield the paths of all images below a folder, relative to the root."""
@@ -104,7 +104,7 @@ class _Walk:
     def remarks(self) -> Iterator[str]:
         """Say what was passed over."""
         if self.others:
-            endings = few_names([ending for ending, _ in self.others.most_common()])
+            endings = few_names(sorted(self.others))
             yield f"{counted(self.others.total(), 'file')} with other endings ignored ({endings})."
         if self.links:
             yield (
@@ -122,7 +122,7 @@ class _Walk:
         kept = [entry for entry in found if entry.name.lower() not in IGNORED]
         linked = {entry.name for entry in kept if entry.is_symlink() and entry.is_dir()}
         self.links += [shown(f"{folder}/{name}".lstrip("/")) for name in sorted(linked)]
-        return [entry for entry in kept if entry.name not in linked]
+        return sorted((entry for entry in kept if entry.name not in linked), key=lambda entry: entry.name)
 
     def _leads_inside(self, link: "os.DirEntry[str]") -> bool:
         target = Path(os.path.realpath(link.path))

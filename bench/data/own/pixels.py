@@ -3,7 +3,9 @@
 import hashlib
 import io
 import os
+import struct
 import warnings
+import zlib
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +26,10 @@ DIGEST_BYTES = 16
 WAITING = 4  # images for each thread that are read or wait to be written
 MOST_THREADS = 16  # each may hold a large photograph
 
-UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, LookupError, TypeError, OverflowError, MemoryError)
+UNREADABLE = (
+    *(OSError, ValueError, SyntaxError, EOFError, LookupError, TypeError, OverflowError, MemoryError),
+    *(struct.error, zlib.error),
+)
 """Errors that Pillow raises for damaged files, besides its own."""
 
 

@@ -125,7 +125,7 @@ def prepare_own(
         seen, bad = _write_images(examples, recipe, result, progress)
         bad = [*examples.unreadable, *bad]
         if bad and not settings.skip_damaged:
-            raise _unreadable(bad, parent / f"{name}-unreadable.txt", len(examples))
+            raise _unreadable(bad, parent / f"{name}-unreadable.txt", len(examples) + len(examples.unreadable))
         _check_complete(examples, seen)
         report = make_report(kind, str(source), _chosen(settings), examples, seen, recipe, bad=bad)
         manifest = _write_rest(name, source, examples, seen, report, result)

@@ -64,7 +64,7 @@ def read_table(path: Path, settings: OwnSettings) -> Examples:
     parts = _parts(path, files, columns, table)
     values, missing = _label_values(path, table[columns.label], columns)
     present = np.flatnonzero(~missing)
-    labels, class_names = number_labels(values[present], settings.leave_out, _naming(columns.class_names))
+    labels, class_names = number_labels(values, settings.leave_out, _naming(columns.class_names))
     kept = present[labels >= 0]
     name_of = names_of_rows([file.name for file in files], [_rows(file) for file in files])
     return Examples(
@@ -220,7 +220,7 @@ def _label_values(path: Path, column: "pa.ChunkedArray", columns: _Columns) -> t
     """Return the labels that are there, and which rows have none; (P,) and (N,) bool."""
     import pyarrow.types as types
 
-    missing = column.is_null(nan_is_null=True).to_numpy()
+    missing = np.array(column.is_null(nan_is_null=True))
     there = column.drop_null() if not types.is_floating(column.type) else column.filter(~missing)
     is_text = types.is_string(column.type) or types.is_large_string(column.type)
     try:
