@@ -121,6 +121,23 @@ def test_the_ten_minutes_of_the_page_work(
     assert "my-method" in (tmp_path / "my-runs" / "tables" / "comparison.md").read_text()
 
 
+def test_images_of_your_own(augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUGBENCH_DATA", str(tmp_path / "data"))
+    page = ROOT / "docs" / "your-own-images.md"
+    (script,) = blocks(page, "python")
+    exec(compile(script, page.name, "exec"), {})  # noqa: S102 - our own page
+    command = shlex.split(blocks(page, "console")[0])
+    code, text, errors = augbench(*command[1:])
+    assert code == 0, errors
+    (line,) = re.findall(r"datasets = .*", text)
+    assert re.sub("[0-9a-f]{12}", "", line) == re.sub(
+        "[0-9a-f]{12}", "", *re.findall(r"`(datasets = [^`]*)`", page.read_text("utf-8"))
+    )
+    assert "96 training images and 24 test images of 3 classes, 3×24×24" in text
+    assert augbench("data", "verify", "shapes")[0] == 0
+
+
 def test_the_cookbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """One block after the other, where the runs that are kept with the project are to be found."""
     (tmp_path / "results").symlink_to(ROOT / "results")
