@@ -12,6 +12,7 @@ SECTIONS = {
     "epoch": "A whole epoch beside the bare network's forward and backward passes",
     "overhead": "What a run, a suite and the command line cost beside training and evaluation",
     "memory": "Memory at the peak of training",
+    "own_images": "Preparing photographs of one's own beside what Pillow alone needs",
     "seeds": "Several seeds of one configuration: one after the other, or stacked",
 }
 

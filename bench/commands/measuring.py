@@ -31,7 +31,7 @@ def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.dev
         task = progress.add_task("measuring", total=len(unknown))
         for group in sorted(unknown, key=lambda group: group.spec.dataset.label):
             spec = group.spec
-            progress.update(task, description=f"{spec.method.name} on {spec.dataset.name}")
+            progress.update(task, description=f"{spec.method.name} on {spec.dataset.called}")
             if loaded[0] != spec.dataset:
                 loaded = (spec.dataset, load_dataset(spec.dataset, data))
             torch.set_num_threads(profile.resources_for(spec.method.name).threads)

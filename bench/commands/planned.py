@@ -159,7 +159,7 @@ def about_jobs(groups: list[Group]) -> list[str]:
     known = [(group, group.estimate) for group in groups if group.estimate]
     own = [pair for pair in known[1:] if pair[0].searches]  # something may have to be done about these
     rest = [
-        f"{group.spec.method.name} on {group.spec.dataset.name} ({_number(estimate.known_hours)} h)"
+        f"{group.spec.method.name} on {group.spec.dataset.called} ({_number(estimate.known_hours)} h)"
         for group, estimate in known[1:]
         if not group.searches
     ]
@@ -173,7 +173,7 @@ def _about_job(group: Group, estimate: Estimate) -> str:
     """Compare a run with the time limit of a job."""
     hours = estimate.known_hours
     least = "at least " if estimate.search_unknown else ""
-    start = f"{group.spec.method.name} on {group.spec.dataset.name}, {least}{_number(hours)} h, "
+    start = f"{group.spec.method.name} on {group.spec.dataset.called}, {least}{_number(hours)} h, "
     if group.limit_minutes is None:
         return f"{start}without a time limit."
     limit = group.limit_minutes / 60

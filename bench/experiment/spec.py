@@ -47,15 +47,17 @@ class Component(BaseModel):
         return self.defaults | self.settings
 
     @property
-    def label(self) -> str:
-        """Name and settings that differ from their defaults, as tables show them.
+    def called(self) -> str:
+        """Its name; of a data set of one's own the one that its user chose, such as `pets`."""
+        prepared = str(self.settings.get("prepared", "")) if self.name == OWN else ""
+        return safe(prepared).rpartition("-")[0] or self.name
 
-        A data set of one's own has the name that its user chose: `pets`, not `own (prepared=pets-1f3a9c0b2d4e)`.
-        """
-        settings = dict(self.settings)
-        name = self.name if self.name != OWN else str(settings.pop("prepared", OWN)).rpartition("-")[0] or OWN
-        inside = settings_in_words(settings)
-        return f"{name} ({inside})" if inside else name
+    @property
+    def label(self) -> str:
+        """Name and settings that differ from their defaults, as tables show them."""
+        known = {"prepared"} if self.name == OWN else set()
+        inside = settings_in_words({key: value for key, value in self.settings.items() if key not in known})
+        return f"{self.called} ({inside})" if inside else self.called
 
 
 class RunSpec(BaseModel):

@@ -170,7 +170,7 @@ class RunMonitor:
         specs = {id(stored.like): stored.like for _, stored, _ in found}
         labels = dict(zip(specs, label_runs(list(specs.values())), strict=True))
         runs = [
-            SeenRun(folder, spec.method.name, spec.dataset.name, labels[id(spec)], observed)
+            SeenRun(folder, spec.method.name, spec.dataset.called, labels[id(spec)], observed)
             for folder, spec, observed in ((folder, stored.like, observed) for folder, stored, observed in found)
         ]
         return Overview(shown, tuple(runs), tuple(damaged))
