@@ -6,17 +6,18 @@ import pandas as pd
 
 from augbench.bench.common.wording import few_names, listed
 from augbench.results.model.table import NOTHING
-from augbench.results.statistics.paired import LEAST_SEEDS
+from augbench.results.statistics.moderated import LEAST_METHODS, LEAST_SEEDS
 
 LEVEL = 0.05
 """Significance level of what is bold."""
 
 BOLD = (
     "Bold: methods with all seeds that no other one significantly beats (higher accuracy, lower NLL, Brier score or "
-    "ECE). Tests: paired t-tests over seeds between all pairs of methods in the table, on these test images, with "
-    "Holm's correction: for each measure on each data set, equal methods are found to differ in at most "
-    f"{100 * LEVEL:g} % of cases, if differences are roughly normal. Few seeds show few differences, and fewer still "
-    "among many methods, so bold does not mean as good as the best mean. A measure without bold could not be tested."
+    "ECE). Tests: t-tests over paired seeds between all pairs of methods in the table, on these test images, with "
+    f"Holm's correction, and moderated from {LEAST_METHODS} methods on: for each measure on each data set, equal "
+    f"methods are found to differ in at most about {100 * LEVEL:g} % of cases, if differences are roughly normal. Few "
+    "seeds show few differences, so bold does not mean as good as the best mean. A measure without bold could not be "
+    "tested."
 )
 UNTESTED = (
     f"Nothing is bold on {{names}}: nothing can be tested there. A test takes two methods with all of at least "

@@ -11,20 +11,12 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from augbench.results.statistics.moderated import common_spread, t_tests
 
 DECIMALS = 12
 """Values are rounded to so many decimals before they are compared: 0.9 − 0.8 and 0.7 − 0.6 are one number, not two."""
-
-LEAST_SEEDS = 3
-"""Fewest seeds for a test. One difference has no spread, and the spread of two is known only to its order of magnitude:
-two differences that happen to be close would pass for a certain one."""
-
-CONSTANT = 1e-9
-"""Differences whose spread is below this fraction of the largest of them count as constant."""
 
 Pair = tuple[str, str]
 
@@ -35,7 +27,7 @@ class PairTest:
 
     Attributes:
         difference: Mean of the first method's values minus the second one's, over common seeds; NaN without any.
-        p_value: From `paired_p_values`; None if it cannot be tested.
+        p_value: Of the test over seeds; None if it cannot be tested.
         p_adjusted: The same, corrected by `holm` for all pairs of the family.
     """
 
@@ -62,47 +54,19 @@ class Best:
 
 
 def paired_p_values(differences: ArrayLike) -> tuple[float | None, ...]:
-    """Test for each pair whether its mean difference is zero: two-sided paired t-test over seeds (Student, 1908).
-
-    Null hypothesis: over all seeds that there could be, the mean difference on these test images is zero. The test
-    assumes that seeds are independent and that their differences are roughly normal, which three seeds cannot show.
+    """Test for each pair alone whether its mean difference is zero: two-sided paired t-test over seeds (Student, 1908).
 
     Args:
         differences: A row for each pair and a column for each seed, NaN where one of the two lacks it; (P, S).
 
     Returns:
         The p-value of each row, in [0, 1]; 1 if all differences are zero. None with fewer than `LEAST_SEEDS`, and if
-        all are the same but not zero: without any spread the formula would call a difference certain that may just
-        have been rounded to the same multiple of 1/images.
+        all are the same but not zero.
 
     Raises:
         ValueError: If a difference is infinite, or there are not two dimensions.
     """
-    values = np.asarray(differences, dtype=np.float64)
-    if values.ndim != 2 or np.isinf(values).any():
-        raise ValueError(f"Expected finite differences of shape (P, S), got {values}.")
-    known = ~np.isnan(values)
-    count, filled = known.sum(axis=1), np.where(known, values, 0.0)
-    lowest, highest = (np.where(known, values, end) for end in (np.inf, -np.inf))
-    spread = highest.max(axis=1, initial=-np.inf) - lowest.min(axis=1, initial=np.inf)
-    largest = np.abs(filled).max(axis=1, initial=0.0)
-    p_values = np.where((count >= LEAST_SEEDS) & (largest == 0), 1.0, np.nan)
-    varies = (count >= LEAST_SEEDS) & (spread > CONSTANT * largest)
-    p_values[varies] = _t_test(filled[varies], known[varies])
-    return tuple(None if np.isnan(p_value) else p_value for p_value in p_values.tolist())
-
-
-def _t_test(values: Floats, known: NDArray[np.bool_]) -> Floats:
-    """P-values of rows of which some entries are known, the others 0; (P,).
-
-    These are the numbers of `scipy.stats.ttest_1samp`, which takes 35 to 115 times as long where seeds are missing,
-    and needs an import of most of a second; tables ask for thousands of families.
-    """
-    count = known.sum(axis=1)
-    mean = values.sum(axis=1) / count
-    squares = np.where(known, values - mean[:, None], 0.0) ** 2
-    error = np.sqrt(squares.sum(axis=1) / (count - 1) / count)
-    return np.asarray(2 * stdtr(count - 1, -abs(mean / error)))
+    return t_tests(np.asarray(differences, dtype=np.float64))
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -146,12 +110,15 @@ def paired_differences(wide: pd.DataFrame, first: str, second: str) -> "pd.Serie
     return (wide[first] - wide[second]).dropna().round(DECIMALS)
 
 
-def compare_family(wide: pd.DataFrame, pairs: Sequence[Pair]) -> dict[Pair, PairTest]:
+def compare_family(wide: pd.DataFrame, pairs: Sequence[Pair], methods: int | None = None) -> dict[Pair, PairTest]:
     """Test the differences of pairs of methods over their common seeds, all of them as one family.
+
+    The tests share what all pairs of columns tell of the spread, see `moderated.py`.
 
     Args:
         wide: A row for each seed and a column for each label, as `by_seed` makes it.
         pairs: The family. Where the numbers decide what is looked at, it has to be all pairs.
+        methods: Number of methods that were trained, if some labels are evaluations of the same networks.
 
     Returns:
         The test of each pair.
@@ -160,10 +127,10 @@ def compare_family(wide: pd.DataFrame, pairs: Sequence[Pair]) -> dict[Pair, Pair
     first, second = ([columns[pair[side]] for pair in pairs] for side in (0, 1))
     array = wide.to_numpy()
     differences = (array[:, first] - array[:, second]).round(DECIMALS).T
-    p_values = paired_p_values(differences)
+    tested = t_tests(differences, common_spread(array, methods))
     known = ~np.isnan(differences)
     means = np.where(known, differences, 0.0).sum(axis=1) / np.where(known.any(axis=1), known.sum(axis=1), np.nan)
-    tests = zip(means.tolist(), p_values, holm(p_values), strict=True)
+    tests = zip(means.tolist(), tested, holm(tested), strict=True)
     return {pair: PairTest(*test) for pair, test in zip(pairs, tests, strict=True)}
 
 

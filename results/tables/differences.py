@@ -15,14 +15,8 @@ from augbench.results.model.notes import MOST_NAMED, run_notes
 from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, number, signed
 from augbench.results.statistics.bootstrap import Floats, Interval, Weights, mean_intervals
 from augbench.results.statistics.improvement import Improvement, probability_of_improvement
-from augbench.results.statistics.paired import (
-    LEAST_SEEDS,
-    PairTest,
-    best_methods,
-    by_seed,
-    compare_family,
-    paired_differences,
-)
+from augbench.results.statistics.moderated import LEAST_METHODS, LEAST_SEEDS
+from augbench.results.statistics.paired import PairTest, best_methods, by_seed, compare_family, paired_differences
 from augbench.results.tables.comparison import row_of, with_draws
 
 PREFERRED_REFERENCE = "none"
@@ -39,7 +33,9 @@ DEFINITIONS = (
     "Difference: mean accuracy minus that of the reference, over the seeds that both have, in percentage points. In "
     "brackets: 95 % interval by a bootstrap that resamples seeds and test images, widened for few seeds; it allows for "
     "other seeds and other test images.",
-    "p: two-sided paired t-test over seeds; it allows for other seeds on these same test images. The reference is none "
+    "p: two-sided t-test over paired seeds; it allows for other seeds on these same test images. With "
+    f"{LEAST_METHODS} methods or more it is moderated: all pairs together tell how much differences scatter. The "
+    "reference is none "
     "without draws. Without none, it is the method with the best mean, which makes differences to it look larger than "
     "they are. p has Holm's correction for all rows of the data set, or for all pairs if the best mean chose the "
     f"reference. Fewer than {LEAST_SEEDS} seeds are not tested. Few seeds show only large differences, so a large p "
@@ -61,7 +57,7 @@ class Difference:
         asked: Seeds for which runs exist.
         estimate: Mean difference of accuracy over these seeds, a fraction; None without a common seed.
         interval: The same with its interval over seeds and images; None if it could not be computed.
-        p_value: Of the paired t-test over seeds; None if nothing can be tested.
+        p_value: Of the t-test over seeds; None if nothing can be tested.
         p_adjusted: The same with Holm's correction for all differences of the comparison or, if the numbers choose
             the reference, for those of all pairs.
         improvement: Probability of improvement; None without a common seed.
@@ -160,7 +156,8 @@ def _tests(wide: pd.DataFrame, group: pd.DataFrame, reference: str, names: Seque
     """Test each row against the reference; as part of all pairs if the numbers have chosen the reference."""
     rows = [(reference, name) for name in names]
     is_given = (group.loc[group["label"] == reference, "method"] == PREFERRED_REFERENCE).any()
-    tests = compare_family(wide, rows if is_given else list(combinations([reference, *names], 2)))
+    pairs = rows if is_given else list(combinations([reference, *names], 2))
+    tests = compare_family(wide, pairs, methods=group["label"].nunique())  # test-time draws are of the same networks
     return [tests[pair] for pair in rows]
 
 
