@@ -35,6 +35,7 @@ from benchmarks.made_up import new_run
 from benchmarks.timing import paired_ratio
 
 WARM_UP = 3
+LEFT_OUT = ("none", "policy")  # the one is what all are compared with, the other has no cost of its own
 IMAGES = "augment_indexed"  # what the training loop calls for them
 BOOKKEEPING = ("regulariser", "after_backward", "start_epoch", "after_epoch", "learned")
 
@@ -188,7 +189,7 @@ def main() -> None:
     keep_freed_memory()  # as runs do
     dataset = dataset_component("mnist5k", {"size": options.size}, "the benchmark")
     data = load_dataset(dataset, Path())
-    names = options.methods or [entry.name for entry in methods() if entry.name != "none"]
+    names = options.methods or [entry.name for entry in methods() if entry.name not in LEFT_OUT]
     contestants = [contestant(name, 1, data, options) for name in ["none", *names]]
     for copies in sorted({each.copies for each in contestants} - {1}):
         contestants.append(contestant("none", copies, data, options))

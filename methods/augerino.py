@@ -1,6 +1,7 @@
 """Augerino: widths of uniform distributions over six Lie-algebra generators, pushed up by a norm reward."""
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import torch
 from pydantic import Field
@@ -8,13 +9,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import resample, to_unit_interval
+from augbench.bench.augmentation.generators import GENERATORS, exponential, generator_matrices
+from augbench.bench.augmentation.policy_description import AffinePolicy
 from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method, Policy, RunContext, repeat
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
-
-SERIES_TERMS = 6
-SQUARINGS = 5
-GENERATORS = ("x-translation", "y-translation", "rotation", "uniform-scale", "stretch", "symmetric-shear")
 
 
 class WidthHyperparameters(Hyperparameters):
@@ -70,7 +69,7 @@ class LearnedWidths(Method[W]):
         width = torch.full((len(GENERATORS),), hyperparameters.initial_width, device=context.device)
         width[GENERATORS.index("rotation")] = hyperparameters.initial_rotation_width
         self.raw_width = inverse_softplus(width).requires_grad_()
-        self.generators = _generators(hyperparameters.translation_scale, context.device)
+        self.generators = generator_matrices(hyperparameters.translation_scale, context.device)
         self.learnable = {"raw_width": self.raw_width}
         self.optimizers = {"widths": torch.optim.Adam([self.raw_width], lr=hyperparameters.learning_rate)}
 
@@ -106,6 +105,15 @@ class LearnedWidths(Method[W]):
         """Draw from the learned distribution, which is the same for a transform and its inverse."""
         return self._draw_matrices(count, generator).detach()
 
+    def describe_policy(self) -> AffinePolicy:
+        """The learned distribution."""
+        return self.policy_of(self.learned())
+
+    def policy_of(self, learned: Mapping[str, float]) -> AffinePolicy:
+        """Describe the distribution with these learned numbers, as `learned` names them."""
+        half_widths: Any = {name: learned[f"range/{name}"] for name in GENERATORS}
+        return AffinePolicy(generators=half_widths)
+
     def learned(self) -> dict[str, float]:
         """Half-widths of the uniform distributions; translations in half images."""
         scale = {"x-translation": self.hyperparameters.translation_scale}
@@ -133,38 +141,6 @@ class Augerino(LearnedWidths[AugerinoHyperparameters]):
         return -reward
 
 
-def exponential(matrices: Tensor) -> Tensor:
-    """Matrix exponential, to within 1e-6 of the largest entry for norms up to 8 and 1e-5 up to 12.
-
-    torch's own reads the norms on the host, for which a GPU is waited for, and takes longer. This is the series of the
-    32nd part, squared five times; what is squared is exp − 1, so that small matrices lose nothing to rounding.
-
-    Args:
-        matrices: (N, k, k).
-
-    Returns:
-        (N, k, k), differentiable.
-    """
-    part = matrices / 2**SQUARINGS
-    beyond_identity: Tensor = part
-    for term in range(SERIES_TERMS, 1, -1):
-        beyond_identity = torch.baddbmm(part, part, beyond_identity / term)
-    for _ in range(SQUARINGS):
-        beyond_identity = torch.baddbmm(beyond_identity, beyond_identity, beyond_identity, beta=2)
-    return beyond_identity + torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
-
-
 def inverse_softplus(width: Tensor) -> Tensor:
     """Solve w = log(1 + eʳ) for r; widths must be positive."""
     return torch.where(width > 20, width, width.expm1().log())  # torch's softplus is the identity above 20
-
-
-def _generators(translation_scale: float, device: torch.device) -> Tensor:
-    """Six generators of affine maps of the plane as 3×3 matrices, in the order of GENERATORS; (6, 3, 3)."""
-    generators = torch.zeros(len(GENERATORS), 3, 3, device=device)
-    generators[0, 0, 2] = generators[1, 1, 2] = translation_scale
-    generators[2, 0, 1], generators[2, 1, 0] = -1, 1
-    generators[3, 0, 0] = generators[3, 1, 1] = 1
-    generators[4, 0, 0], generators[4, 1, 1] = 1, -1
-    generators[5, 0, 1] = generators[5, 1, 0] = 1
-    return generators

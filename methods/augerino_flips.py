@@ -1,9 +1,12 @@
 """Augerino with crop and horizontal flip added by hand."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, resample, to_unit_interval
+from augbench.bench.augmentation.policy_description import AffinePolicy, BlockLaw
 from augbench.bench.contract.method import RunContext
 from augbench.bench.registry.registry import register
 from augbench.methods.augerino import Augerino, AugerinoHyperparameters
@@ -41,6 +44,12 @@ class AugerinoWithFlips(Augerino):
         draw = self._draw_crop_and_flip(len(images), generator)
         inverse = space.inverse_matrices(draw) @ self._draw_matrices(len(images), generator)  # f⁻¹·a⁻¹
         return resample(to_unit_interval(space.crop(images, draw)), inverse)
+
+    def policy_of(self, learned: Mapping[str, float]) -> AffinePolicy:
+        """Describe the distribution with these learned numbers, after crop and flip."""
+        blocks = (BlockLaw(block="flip"), BlockLaw(block="crop"))
+        widths = {"generators": super().policy_of(learned).generators}
+        return AffinePolicy.of((blocks,), self.context.space).model_copy(update=widths)
 
     def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
         """Draw from the distribution of the whole composition a∘f∘c."""

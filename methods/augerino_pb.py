@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Space
+from augbench.bench.augmentation.generators import GENERATORS
 from augbench.bench.contract.method import AugmentedBatch, RunContext
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
 from augbench.methods.augerino import (
-    GENERATORS,
     WIDTHS_DEVIATIONS,
     LearnedWidths,
     WidthHyperparameters,

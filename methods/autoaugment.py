@@ -4,6 +4,7 @@ import torch
 from pydantic import Field
 
 from augbench.bench.augmentation.image_operations import OPERATIONS
+from augbench.bench.augmentation.policy_description import OperationPolicy
 from augbench.bench.contract.method import Hyperparameters, RunContext
 from augbench.bench.registry.registry import register
 from augbench.methods.autoaugment_policies import POLICIES, PolicyName
@@ -62,3 +63,15 @@ class AutoAugment(WidePolicy[AutoAugmentHyperparameters]):
         operations = torch.where(applied, self.operations[chosen], 0)
         levels = self.levels[chosen]
         return [self.strengths.draw(operations[:, step], levels[:, step], generator) for step in range(2)]
+
+    def describe_policy(self) -> OperationPolicy:
+        """The published sub-policies, with strengths."""
+        return OperationPolicy(
+            sub_policies=tuple(
+                tuple(
+                    (AUTOAUGMENT_RANGES.law(name, LEVELS, level=level or 0, probability=probability),)
+                    for name, probability, level in pair
+                )
+                for pair in POLICIES[self.hyperparameters.policy]
+            )
+        )

@@ -8,6 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.augmentation.policy_description import BLOCKS, CONTINUOUS, AffinePolicy, BlockLaw
 from augbench.bench.contract.method import RunContext, SharedSpaceMethod
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.registry.registry import register
@@ -81,6 +82,23 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
         choice = self.kept[torch.randint(len(self.kept), (count,), device=device, generator=generator)]
         applied = torch.rand(count, 2, device=device, generator=generator) < policies.probabilities[choice]
         return policies.draw(choice, applied, generator, policies.magnitudes)
+
+    def describe_policy(self) -> AffinePolicy:
+        """One composition for each sub-policy that is kept."""
+        policies = self.policies
+        maxima = dict(zip(CONTINUOUS, policies.maxima.tolist(), strict=True))
+        tables = (policies.blocks, policies.probabilities, policies.magnitudes)
+        kept = (table[self.kept].tolist() for table in tables)
+        compositions = tuple(
+            tuple(
+                BlockLaw(block=name, probability=probability, range=magnitude * maxima[name], levels=1)
+                if (name := BLOCKS[index]) in maxima
+                else BlockLaw(block=name, probability=probability)
+                for index, probability, magnitude in zip(*pair, strict=True)
+            )
+            for pair in zip(*kept, strict=True)
+        )
+        return AffinePolicy.of(compositions, self.context.space)
 
     def learned(self) -> dict[str, float]:
         """Share of the final policy's draws that have each block, and the mean magnitude of the continuous ones.

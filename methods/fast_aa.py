@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.image_operations import OPERATIONS
+from augbench.bench.augmentation.policy_description import OperationPolicy
 from augbench.bench.contract.method import RunContext
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.registry.registry import register
@@ -108,6 +109,20 @@ class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
     def draw(self, count: int, generator: torch.Generator) -> list[Application]:
         """Draw a sub-policy for each image and its operations."""
         return self.policy.draw(count, self.mapping, generator, self.count)
+
+    def describe_policy(self) -> OperationPolicy:
+        """The sub-policies that were found or given."""
+        policy = self.policy.subset(slice(int(self.count)))
+        tables = zip(policy.operations.tolist(), policy.probabilities.tolist(), policy.levels.tolist(), strict=True)
+        return OperationPolicy(
+            sub_policies=tuple(
+                tuple(
+                    (self.mapping.law(operation, level, probability=probability),)
+                    for operation, probability, level in zip(*steps, strict=True)
+                )
+                for steps in tables
+            )
+        )
 
     def rates(self) -> Tensor:
         """Probability of each stage's own operation; (S, 2, 16)."""

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.image_operations import OPERATIONS, ImageSpace
+from augbench.bench.augmentation.policy_description import OperationPolicy
 from augbench.bench.contract.method import RunContext
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.registry.registry import register
@@ -100,6 +101,24 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
         levels = policy.levels[drawn].gather(2, chosen)[..., 0]
         operations = self.operations[chosen[..., 0]]
         return draw_applications(operations, probabilities, levels, self.mapping, generator)
+
+    def describe_policy(self) -> OperationPolicy:
+        """The sub-policies that were learned: each stage has all operations, with their chances to be drawn."""
+        tables = (self.choice(), self.policy.probabilities, self.policy.levels)
+        sub_policies = zip(*(table.tolist() for table in tables), strict=True)
+        return OperationPolicy(
+            sub_policies=tuple(
+                tuple(
+                    tuple(
+                        self.mapping.law(operation, level, probability=probability, weight=weight)
+                        for operation, weight, probability, level in zip(SEARCHED, *stage, strict=True)
+                    )
+                    for stage in zip(*stages, strict=True)
+                )
+                for stages in sub_policies
+            ),
+            interpolation="bilinear",
+        )
 
     def rates(self) -> Tensor:
         """Probability of choosing an operation times that of applying it; (S, 2, 16)."""

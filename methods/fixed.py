@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, to_unit_interval
+from augbench.bench.augmentation.policy_description import AffinePolicy, BlockLaw
 from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Policy, RunContext, SharedSpaceMethod
 from augbench.bench.registry.registry import register
 
@@ -35,3 +36,8 @@ class FixedAugmentation(SharedSpaceMethod[Hyperparameters]):
     def test_policy(self) -> Policy | None:
         """No test-time rows: there is no learned policy, and the paper has none."""
         return None
+
+    def describe_policy(self) -> AffinePolicy:
+        """Flip and crop, always in the composition."""
+        blocks = (BlockLaw(block="flip"), BlockLaw(block="crop"))
+        return AffinePolicy.of((blocks,), self.context.space)

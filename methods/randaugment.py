@@ -1,9 +1,12 @@
 """RandAugment in the affine space."""
 
+from itertools import combinations
+
 import torch
 from pydantic import Field, model_validator
 
 from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.augmentation.policy_description import BLOCKS, CONTINUOUS, AffinePolicy, BlockLaw
 from augbench.bench.contract.method import Hyperparameters, RunContext, SharedSpaceMethod
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
@@ -58,3 +61,14 @@ class RandAugment(SharedSpaceMethod[RandAugmentHyperparameters]):
         active = torch.zeros_like(scores, dtype=torch.bool).scatter_(1, chosen, True)[:, :blocks]
         sign = 2 * torch.randint(2, (count, len(self.strengths)), device=device, generator=generator) - 1
         return Draw(active, sign * self.strengths, *space.sample_elements(count, generator))
+
+    def describe_policy(self) -> AffinePolicy:
+        """One composition for each choice of N different ones of the blocks and the identity."""
+        strengths = dict(zip(CONTINUOUS, self.strengths.tolist(), strict=True))
+        single = [
+            BlockLaw(block=name, range=strengths[name], levels=1) if name in strengths else BlockLaw(block=name)
+            for name in BLOCKS
+        ]
+        chosen = combinations([*single, None], self.hyperparameters.operations)
+        compositions = tuple(tuple(law for law in choice if law is not None) for choice in chosen)
+        return AffinePolicy.of(compositions, self.context.space)

@@ -3,6 +3,7 @@
 import torch
 from pydantic import Field, model_validator
 
+from augbench.bench.augmentation.policy_description import OperationPolicy
 from augbench.bench.contract.method import Hyperparameters, RunContext
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
@@ -60,3 +61,9 @@ class RandAugmentWide(WidePolicy[RandAugmentWideHyperparameters]):
         operations = torch.randint(len(RANDOM_OPERATIONS), (steps, count), device=device, generator=generator)
         levels = torch.full((count,), self.hyperparameters.magnitude, device=device)
         return [self.strengths.draw(chosen, levels, generator) for chosen in operations]
+
+    def describe_policy(self) -> OperationPolicy:
+        """N stages with all operations at one level."""
+        bins, level = self.hyperparameters.bins, self.hyperparameters.magnitude
+        stage = tuple(AUTOAUGMENT_RANGES.law(name, bins, level=level) for name in RANDOM_OPERATIONS)
+        return OperationPolicy(sub_policies=((stage,) * self.hyperparameters.operations,))

@@ -1,5 +1,6 @@
 """SCALE: stochastic compositional augmentation learning by transformed risk minimisation."""
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import torch
@@ -7,6 +8,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.augmentation.policy_description import BLOCKS, AffinePolicy, BlockLaw
 from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, RunContext, SharedSpaceMethod
 from augbench.bench.contract.search_space import tunable
 from augbench.bench.registry.registry import register
@@ -133,6 +135,18 @@ class LearnedDistribution(SharedSpaceMethod[D]):
         continuous = [block for block in blocks if block.maximum is not None]
         ranges = zip(continuous, self.ranges.tolist(), strict=True)
         return numbers | {f"range/{block.name}": value for block, value in ranges}
+
+    def describe_policy(self) -> AffinePolicy:
+        """The learned distribution."""
+        return self.policy_of(self.learned())
+
+    def policy_of(self, learned: Mapping[str, float]) -> AffinePolicy:
+        """Describe the distribution with these learned numbers, as `learned` names them."""
+        blocks = tuple(
+            BlockLaw(block=name, probability=learned[f"probability/{name}"], range=learned.get(f"range/{name}", 0.0))
+            for name in BLOCKS
+        )
+        return AffinePolicy.of((blocks,), self.context.space)
 
 
 @register("scale")

@@ -4,12 +4,14 @@ A policy is a set of sub-policies; each image gets one of them, drawn uniformly,
 with its own probability. Fast and Faster AutoAugment share this, and differ in what a level means.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from augbench.bench.augmentation.image_operations import GEOMETRIC, OPERATIONS
+from augbench.bench.augmentation.policy_description import STRENGTHS, OperationLaw
 from augbench.bench.contract.method import H
 from augbench.methods.wide_policy import Application, WidePolicy
 
@@ -57,6 +59,18 @@ class LevelMapping:
         values = torch.where(operations == OPERATIONS.index("Posterize"), values.floor(), values)
         coin = torch.randint(2, operations.shape, device=self.low.device, generator=generator, dtype=torch.bool)
         return torch.where(coin & self.signed[operations], -values, values)
+
+    def law(self, operation: int, level: float, probability: float, weight: float = 1.0) -> OperationLaw:
+        """Describe an operation at a level."""
+        name = OPERATIONS[operation]
+        if name not in STRENGTHS:
+            return OperationLaw(operation=name, weight=weight, probability=probability)
+        low, high = self.low[operation], self.high[operation]
+        strength = float(low + level * (high - low))
+        if name == "Posterize":
+            strength = float(math.floor(strength))
+        mirrored = bool(self.signed[operation])
+        return OperationLaw(operation=name, weight=weight, probability=probability, low=strength, mirrored=mirrored)
 
 
 def symmetric_mapping(device: torch.device) -> LevelMapping:

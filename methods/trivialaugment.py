@@ -4,6 +4,7 @@ import torch
 from pydantic import Field
 
 from augbench.bench.augmentation.affine_space import Draw
+from augbench.bench.augmentation.policy_description import BLOCKS, CONTINUOUS, AffinePolicy, BlockLaw
 from augbench.bench.contract.method import Hyperparameters, RunContext, SharedSpaceMethod
 from augbench.bench.registry.registry import register
 
@@ -41,3 +42,14 @@ class TrivialAugment(SharedSpaceMethod[TrivialAugmentHyperparameters]):
         sign = 2 * torch.randint(2, (count, len(self.maxima)), device=device, generator=generator) - 1
         magnitudes = sign * self.maxima * level / (self.hyperparameters.levels - 1)
         return Draw(active, magnitudes, *space.sample_elements(count, generator))
+
+    def describe_policy(self) -> AffinePolicy:
+        """One composition for each block, and an empty one."""
+        maxima = dict(zip(CONTINUOUS, self.maxima.tolist(), strict=True))
+        levels = self.hyperparameters.levels
+        single = [
+            BlockLaw(block=name, range=maxima[name], levels=levels) if name in maxima else BlockLaw(block=name)
+            for name in BLOCKS
+        ]
+        compositions = (*((law,) for law in single), ())
+        return AffinePolicy.of(compositions, self.context.space)

@@ -3,6 +3,7 @@
 import torch
 from pydantic import Field
 
+from augbench.bench.augmentation.policy_description import OperationPolicy
 from augbench.bench.contract.method import Hyperparameters, RunContext
 from augbench.bench.registry.registry import register
 from augbench.methods.wide_policy import DEVIATIONS, RANDOM_OPERATIONS, Application, Ranges, WidePolicy
@@ -41,3 +42,8 @@ class TrivialAugmentWide(WidePolicy[TrivialAugmentWideHyperparameters]):
         operations = torch.randint(len(RANDOM_OPERATIONS), (count,), device=device, generator=generator)
         levels = torch.randint(self.hyperparameters.bins, (count,), device=device, generator=generator)
         return [self.strengths.draw(operations, levels, generator)]
+
+    def describe_policy(self) -> OperationPolicy:
+        """One stage with all operations, each at all levels."""
+        stage = tuple(WIDE.law(name, self.hyperparameters.bins) for name in RANDOM_OPERATIONS)
+        return OperationPolicy(sub_policies=((stage,),))

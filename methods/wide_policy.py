@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
-from augbench.bench.augmentation.image_operations import MAGNITUDES, OPERATIONS, ImageSpace
+from augbench.bench.augmentation.image_operations import ENHANCING, MAGNITUDES, OPERATIONS, ImageSpace
+from augbench.bench.augmentation.policy_description import OperationLaw
+from augbench.bench.augmentation.policy_draws import strengths_of
 from augbench.bench.contract.method import AugmentedBatch, H, Method, Policy, repeat
 
 RANDOM_OPERATIONS = OPERATIONS[: OPERATIONS.index("Invert")]
@@ -77,22 +80,32 @@ class Ranges:
     enhancement: float
     bits: int
 
+    def law(self, operation: str, levels: int, **others: Any) -> OperationLaw:
+        """Describe an operation with evenly spaced levels; `others` are further fields of the law."""
+        ends = {
+            **dict.fromkeys(("ShearX", "ShearY"), (0.0, self.shear)),
+            **dict.fromkeys(("TranslateX", "TranslateY"), (0.0, self.translation)),
+            "Rotate": (0.0, self.rotation),
+            **dict.fromkeys(ENHANCING, (1.0, 1 + self.enhancement)),
+            "Posterize": (8.0, float(self.bits)),
+            "Solarize": (1.0, 0.0),
+            "Cutout": (0.0, 0.0),  # which none of these policies draws
+        }.get(operation)
+        if ends is None:
+            kept = {name: value for name, value in others.items() if name != "level"}
+            return OperationLaw(operation=operation, **kept)
+        mirrored = MAGNITUDES[operation].mirrored
+        return OperationLaw(operation=operation, low=ends[0], high=ends[1], levels=levels, mirrored=mirrored, **others)
+
     def strengths(self, levels: int, image_size: int, device: torch.device) -> Strengths:
         """Tabulate two or more evenly spaced levels by torchvision's formulas.
 
         They have whole pixels, which depend on the side of the images, whole bits, and thresholds from 1 to 0.
         """
-        pixels = torch.linspace(0, self.translation * image_size, levels).trunc()
-        factors = 1 + torch.linspace(0, self.enhancement, levels)
-        rows = dict.fromkeys(("ShearX", "ShearY"), torch.linspace(0, self.shear, levels))
-        rows |= dict.fromkeys(("TranslateX", "TranslateY"), pixels / image_size)
-        rows |= dict.fromkeys(("Brightness", "Color", "Contrast", "Sharpness"), factors)
-        rows["Rotate"] = torch.linspace(0, self.rotation, levels)
-        rows["Posterize"] = (8 - torch.arange(levels) / ((levels - 1) / (8 - self.bits))).round()
-        rows["Solarize"] = torch.linspace(1, 0, levels)
+        rows = [strengths_of(self.law(name, levels), image_size) for name in OPERATIONS]
         known = [MAGNITUDES.get(name) for name in OPERATIONS]
         return Strengths(
-            table=torch.stack([rows.get(name, torch.zeros(levels)) for name in OPERATIONS]).to(device),
+            table=torch.stack([row.expand(levels) for row in rows]).to(device),
             neutral=torch.tensor([magnitude.neutral if magnitude else 0.0 for magnitude in known], device=device),
             mirrored=torch.tensor([magnitude is not None and magnitude.mirrored for magnitude in known], device=device),
         )

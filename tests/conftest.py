@@ -16,11 +16,13 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+from method_factories import required
 
 from augbench.bench.commands.main import main
 from augbench.bench.common.files import write_json
 from augbench.bench.data.dataset import DatasetOptions, ImageData, Split
 from augbench.bench.data.source_files import FileResolver
+from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component
 from augbench.bench.runs.claim import this_machine
@@ -206,7 +208,7 @@ def make_spec() -> MakeSpec:
     def make(method: str = "none", *, seed: int = 0, epochs: int = 1, **hyperparameters: Any) -> RunSpec:
         return RunSpec(
             protocol=Protocol(test_time_draws=(1, 2), test_time_repeats=2, probe_angles=3),
-            method=method_component(method, hyperparameters, "a test"),
+            method=method_component(method, required(methods().get(method)) | hyperparameters, "a test"),
             dataset=dataset_component("mnist5k", {"size": 14}, "a test"),
             network=network_component("tiny"),
             budget=Budget(epochs=epochs, batch_size=64),

@@ -160,6 +160,34 @@ def test_the_cookbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert gains[names["where"], label, draws].to_numpy() == pytest.approx(by_hand.to_numpy())
 
 
+def test_the_code_of_exporting_works_with_an_exported_file(
+    augbench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last two commands of the page with runs that are kept with the project, and the code that follows."""
+    page = ROOT / "docs" / "exporting.md"
+    (tmp_path / "demo.parquet").symlink_to(ROOT / "results" / "measured" / "demo.parquet")
+    monkeypatch.chdir(tmp_path)
+    commands = [shlex.split(line, comments=True) for line in "".join(blocks(page, "console")).splitlines()]
+    assert len(commands) == 3
+    for command in commands[1:]:
+        given = ["demo.parquet" if word == "augbench-demo" else word for word in command[1:]]
+        assert augbench(*given)[0] == 0
+    (code,) = blocks(page, "python")
+    exec(compile(code, "exporting.md", "exec"), {})  # noqa: S102 - our own page
+    output = capsys.readouterr().out
+    assert "torch.Size([8, 1, 28, 28]) torch.uint8" in output
+    assert "tensor([1.0000, 1.0000" in output
+
+
+def test_the_page_of_exporting_names_every_key() -> None:
+    text = (ROOT / "docs" / "exporting.md").read_text("utf-8")
+    keys = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))))
+    kinds = (public.AffinePolicy, public.BlockLaw, public.OperationPolicy, public.OperationLaw)
+    fields = {name for kind in kinds for name in kind.model_fields} - {"kind"}
+    targets = {"torchvision", "kornia", "albumentations", "json"}
+    assert keys == fields | targets | {"augbench_policy", "policy", "origin"}
+
+
 def test_commands_in_pages_exist(augbench: CommandLine) -> None:
     pages: dict[str, str] = {}
     for page in PAGES:

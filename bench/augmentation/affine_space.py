@@ -17,6 +17,7 @@ from augbench.bench.augmentation import fused_resampling
 from augbench.bench.augmentation.network_input import NetworkInput
 from augbench.bench.augmentation.resampling import crop, normalised, resample_in_pieces, sampled, sampling_grid
 
+PADDING_DIVISOR = 7
 IMAGES_AT_A_TIME = 5000  # that are transformed as a whole, which bounds the memory
 
 
@@ -233,7 +234,12 @@ def shared_space(image_size: int) -> Space:
 
     The crop's padding is 4 pixels at 28 and 32 pixels and in proportion at other sizes (2 at 14).
     """
-    return Space(image_size=image_size, padding=max(1, image_size // 7))
+    return Space(image_size=image_size, padding=crop_padding(image_size))
+
+
+def crop_padding(image_size: int, divisor: int = PADDING_DIVISOR) -> int:
+    """Padding of the crop in pixels: the side over the divisor, rounded down, at least 1."""
+    return max(1, image_size // divisor)
 
 
 def to_unit_interval(images: Tensor) -> Tensor:

@@ -177,6 +177,7 @@ def _setting_line(details: dict[str, Any]) -> str:
     limits = [f"{sign}{details[key]}" for key, sign in LIMITS.items() if key in details]
     choices = ["one of " + ", ".join(map(str, details["enum"]))] if "enum" in details else []
     default = "left out by default" if details.get("default") is None else f"default {details['default']}"
+    default = default if "default" in details else "required"
     tried = [f"tuned: {Range.model_validate(details[TUNED])}"] if TUNED in details else []
     facts = ", ".join([default, *choices, *limits, *tried])
     return f"{details.get('description', '')} ({facts})"

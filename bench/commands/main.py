@@ -41,6 +41,7 @@ COMMANDS = {
     "figures": ("showing", "figures"),
     "report": ("reporting", "report"),
     "archive": ("archiving", "archive"),
+    "export": ("exporting", "export"),
     "verify": ("verifying", "verify"),
     "bound": ("bound", "bound"),
     "probe": ("probing", "probe"),

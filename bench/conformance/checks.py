@@ -12,6 +12,7 @@ from augbench.bench.common.user_code import format_exception
 from augbench.bench.conformance import (
     augmentation,
     cost,
+    describing,
     description,
     evaluating,
     hooks,
@@ -55,6 +56,7 @@ CHECKS = (
     Check("state", resuming.state, ("training", "seed")),
     Check("resume", resuming.resume, ("data", "global randomness")),
     Check("evaluation", evaluating.evaluation, ("training", "test policy")),
+    Check("described policy", describing.described, ("training", "test policy")),
     Check("cost", cost.cost, ("training",)),
     Check("process", starting.process),  # the last: it is about what the others have seen
 )

@@ -3,8 +3,6 @@
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic_core import PydanticUndefined
-
 from augbench.bench.conformance.outcome import ConformanceError
 from augbench.bench.conformance.subject import Subject
 from augbench.bench.contract.method import Hyperparameters
@@ -47,18 +45,21 @@ def hyperparameters(subject: Subject) -> None:
                 f"The hyperparameter {name!r} has no description.",
                 f'Declare it with one: {name}: … = Field(…, description="what it is, and its unit").',
             )
-        if field.default is PydanticUndefined and field.default_factory is None:
+        if field.is_required() and name not in subject.target.quick_hyperparameters:
             raise ConformanceError(
                 f"The hyperparameter {name!r} has no default.",
-                "Give one, so that a suite can name the method without any settings.",
+                "Give one, so that a suite can name the method without any settings; if none makes sense, put a value "
+                "for checks into `quick_hyperparameters`.",
             )
         if _unlimited(field.annotation, tuple(field.metadata)):
             raise ConformanceError(
                 f"The hyperparameter {name!r} has neither limits nor choices.",
                 "Give a number ge, gt, le or lt in its Field; make the type of a text a Literal of its choices.",
             )
-    validated(model, model().model_dump(), "its defaults")
-    validated(model, subject.target.quick_hyperparameters, "quick_hyperparameters")
+    quick = subject.target.quick_hyperparameters
+    if not any(field.is_required() for field in model.model_fields.values()):
+        validated(model, model().model_dump(), "its defaults")
+    validated(model, quick, "quick_hyperparameters")
 
 
 def _check_is_the_announced(target: type[Any]) -> None:

@@ -26,6 +26,7 @@ RETURNS = {
     "after_epoch": "nothing",
     "test_policy": "a function of images and generator that returns transformed images, or None",
     "sample_transforms": "a float tensor (count, 2, 3), or None",
+    "describe_policy": "an AffinePolicy or an OperationPolicy, or None",
     "learned": "a dictionary of names and Python floats",
     "state_dict": "a dictionary of tensors, numbers, texts, lists and dictionaries",
     "load_state_dict": "nothing; it restores what `state_dict` returned",

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from augbench.bench.augmentation.affine_space import Draw, Space, to_unit_interval
 from augbench.bench.augmentation.image_operations import ImageSpace
 from augbench.bench.augmentation.network_input import NetworkInput
+from augbench.bench.augmentation.policy_description import PolicyDescription
 from augbench.bench.common.errors import UserError, shortened
 from augbench.bench.contract.search import SearchProblem
 
@@ -86,7 +87,7 @@ class Method(Generic[H]):
         each epoch:  start_epoch
             each step:  augment, loss, regulariser, after_backward
             after_epoch
-        evaluation:  test_policy, sample_transforms
+        evaluation:  test_policy, sample_transforms, describe_policy
 
     What the method learns goes into `learnable`, optimisers of its own into `optimizers`: both are saved and restored
     with the run.
@@ -210,6 +211,17 @@ class Method(Generic[H]):
         Returns:
             Affine maps g in the coordinates of `Space`, (N, 2, 3), with (g I)(x) = I(g⁻¹x); None for methods whose
             images are not those of a map of the plane.
+        """
+        return None
+
+    def describe_policy(self) -> PolicyDescription | None:
+        """Describe the policy in numbers: what `augbench export` writes for use elsewhere.
+
+        Draws from the description must have the law of the method's own draws; `augbench check method` compares them.
+
+        Returns:
+            An `AffinePolicy` or an `OperationPolicy`; None for methods that have no policy, or one that neither of them
+            can describe.
         """
         return None
 

@@ -51,7 +51,7 @@ def finished_spec(folder: RunFolder) -> RunSpec:
     spec, state = folder.read_spec(), folder.state()
     if state is not RunState.DONE:
         raise UserError(
-            f"The run in {folder.path} is {state}; only finished ones have a trained network. {_go_on(folder, state)}"
+            f"The run in {folder.path} is {state}; only finished ones have a trained network. {go_on(folder, state)}"
         )
     if spec.protocol.evaluated_on != "test":
         raise UserError(
@@ -142,7 +142,7 @@ def _with_version(component: Component) -> str:
     return f"{component.name!r} of version {component.version}{files}"
 
 
-def _go_on(folder: RunFolder, state: RunState) -> str:
+def go_on(folder: RunFolder, state: RunState) -> str:
     """Say how an unfinished run comes to its end."""
     if state is RunState.RUNNING:
         return f"Wait until it is done, {THEN}."

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import ValidationError
 
 from augbench.bench.common.errors import DivergedError, RetryableError, UnfitMachineError, UserError
 from augbench.bench.common.files import atomic_write, read_json, read_torch, write_json, write_torch
 from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
-from augbench.bench.contract.method import learned_numbers
+from augbench.bench.contract.method import Method, learned_numbers
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.dataset_checks import load_checked
 from augbench.bench.experiment.catalogues import dataset_and_options
@@ -198,6 +199,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "channels": {"mean": mean.tolist(), "deviation": deviation.tolist()},
         "search_images": trainer.search_images,
         "attempts": execution.ownership.attempt,
+        "policy": _described(trainer.method),
         **compare_with_planted(trainer.method, trainer.data.planted, spec.protocol, spec.seed),
     }
     execution.ownership.verify()
@@ -208,6 +210,16 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     write_examples(folder, draw_examples(trainer))
     execution.ownership.verify()
     write_json(folder.path / "result.json", result)
+
+
+def _described(method: Method[Any]) -> dict[str, Any] | None:
+    """Describe the policy, for `augbench export`; a run is not to fail at its very end for the lack of it."""
+    try:
+        found = method.describe_policy()
+    except (UserError, ValidationError) as error:
+        logger.warning("The policy is not kept with the result: %s", error)
+        return None
+    return None if found is None else found.model_dump(mode="json")
 
 
 def _record_environment(execution: Execution, device: torch.device, settings: ExecutionSettings) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from augbench.bench.experiment.tuning_cost import TuningCost
 
@@ -93,6 +93,7 @@ class Result(_Stored):
         train_images: Number of training images.
         test_images: Number of test images.
         planted: What was planted in the data set, if anything is known.
+        policy: Description of the learned policy, not yet checked; None if there is none, or none was kept.
         recovery: Distance of the learned distribution from the planted one by coordinate; empty without one.
     """
 
@@ -108,6 +109,7 @@ class Result(_Stored):
     train_images: Positive
     test_images: Positive
     planted: Planted | None = None
+    policy: dict[str, JsonValue] | None = None
     recovery: dict[str, Amount] = {}
 
     @field_validator("metrics")

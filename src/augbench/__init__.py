@@ -14,6 +14,7 @@ TYPE_CHECKING = False  # as in `typing`, which would take its time
 if TYPE_CHECKING:
     from augbench.bench.augmentation.affine_space import Block, Draw, Space, to_unit_interval
     from augbench.bench.augmentation.image_operations import ImageSpace
+    from augbench.bench.augmentation.policy_description import AffinePolicy, BlockLaw, OperationLaw, OperationPolicy
     from augbench.bench.common.errors import DivergedError, UserError
     from augbench.bench.conformance.checks import check_method
     from augbench.bench.conformance.outcome import ConformanceError, Report
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "bench.augmentation.affine_space": "Block Draw Space to_unit_interval",
     "bench.augmentation.image_operations": "ImageSpace",
+    "bench.augmentation.policy_description": "AffinePolicy BlockLaw OperationLaw OperationPolicy",
     "bench.common.errors": "DivergedError UserError",
     "bench.conformance.checks": "check_method",
     "bench.conformance.outcome": "ConformanceError Report",
@@ -86,9 +88,11 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 __all__ = [
     "ONE_COLUMN",
     "Activity",
+    "AffinePolicy",
     "Arrays",
     "AugmentedBatch",
     "Block",
+    "BlockLaw",
     "Budget",
     "Cell",
     "Column",
@@ -104,6 +108,8 @@ __all__ = [
     "Launcher",
     "Method",
     "NetworkSource",
+    "OperationLaw",
+    "OperationPolicy",
     "Policy",
     "PreparedOptions",
     "PreparedSource",

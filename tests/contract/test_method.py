@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from method_factories import required
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import Draw, shared_space
@@ -49,7 +50,7 @@ def _both(method: Method[Hyperparameters]) -> tuple[AugmentedBatch, AugmentedBat
 @pytest.mark.parametrize("name", [entry.name for entry in methods()])
 def test_copies_by_index_are_those_of_the_images_bit_for_bit(name: str) -> None:
     kind = methods().get(name)
-    chosen, by_index = _both(kind(kind.hyperparameters_type(), SETTING))
+    chosen, by_index = _both(kind(kind.hyperparameters_type.model_validate(required(kind)), SETTING))
     assert torch.equal(chosen.images, by_index.images)
     assert not by_index.normalised
     assert (chosen.draw is None) == (by_index.draw is None)

@@ -13,8 +13,8 @@ from scipy.linalg import expm
 from torch import Tensor
 from torch.nn import functional as F
 
+from augbench.bench.augmentation import generators
 from augbench.bench.contract.method import AugmentedBatch
-from augbench.methods import augerino
 from augbench.methods.augerino import Augerino
 
 NAMES = ("x-translation", "y-translation", "rotation", "uniform-scale", "stretch", "symmetric-shear")
@@ -75,7 +75,7 @@ def _sums(largest: float) -> Tensor:
     """Weighted sums of the generators, the largest of norm `largest`; (200, 3, 3) float64."""
     source = torch.Generator().manual_seed(8)
     coefficients = torch.rand(200, 6, generator=source, dtype=torch.float64) - 0.5
-    sums = torch.einsum("ng,gij->nij", coefficients, augerino._generators(0.5, torch.device("cpu")).double())
+    sums = torch.einsum("ng,gij->nij", coefficients, generators.generator_matrices(0.5, torch.device("cpu")).double())
     return sums * (largest / torch.linalg.matrix_norm(sums, 2).max())
 
 
@@ -83,20 +83,20 @@ def _sums(largest: float) -> Tensor:
 def test_exponential_equals_that_of_scipy(largest: float, error: float) -> None:
     sums = _sums(largest)
     expected = torch.from_numpy(expm(sums.numpy()))
-    apart = (augerino.exponential(sums.float()) - expected).abs().amax((1, 2)) / expected.abs().amax((1, 2))
+    apart = (generators.exponential(sums.float()) - expected).abs().amax((1, 2)) / expected.abs().amax((1, 2))
     assert apart.max() < error
     assert apart.max() > 0
 
 
 def test_exponential_of_nothing_is_exactly_the_identity() -> None:
-    assert torch.equal(augerino.exponential(torch.zeros(2, 3, 3)), torch.eye(3).expand(2, 3, 3))
+    assert torch.equal(generators.exponential(torch.zeros(2, 3, 3)), torch.eye(3).expand(2, 3, 3))
 
 
 @pytest.mark.parametrize("largest", [1e-3, 1.0, 5.0])
 def test_gradient_of_the_exponential_equals_that_of_torch(largest: float) -> None:
     sums, weights = _sums(largest), torch.randn(200, 3, 3, generator=torch.Generator().manual_seed(9)).double()
     gradients = []
-    for function in (torch.linalg.matrix_exp, augerino.exponential):
+    for function in (torch.linalg.matrix_exp, generators.exponential):
         place = sums.clone().requires_grad_()
         gradients.append(torch.autograd.grad((function(place) * weights).sum(), place)[0])
     expected, found = gradients

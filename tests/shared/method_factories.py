@@ -43,4 +43,10 @@ def make_method(
         settings: Hyperparameters that differ from their defaults.
     """
     context = RunContext(space or shared_space(side), channels, 10, 100, epochs, copies, torch.device("cpu"))
-    return kind(kind.hyperparameters_type.model_validate(settings or {}), context)
+    return kind(kind.hyperparameters_type.model_validate(required(kind) | (settings or {})), context)
+
+
+def required(kind: type[Method[Any]]) -> dict[str, Any]:
+    """Values for checks of the hyperparameters that have no default."""
+    fields = kind.hyperparameters_type.model_fields
+    return {name: kind.quick_hyperparameters[name] for name, field in fields.items() if field.is_required()}

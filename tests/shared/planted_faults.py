@@ -16,7 +16,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from augbench import (
+    AffinePolicy,
     AugmentedBatch,
+    BlockLaw,
     Draw,
     Hyperparameters,
     Method,
@@ -285,6 +287,15 @@ planted(
 planted("unseeded", augment=seeded_by_the_clock)
 planted("ends-the-process", augment=lambda self, images, generator: sys.exit(3))
 planted("draw-of-numbers", SharedSpaceMethod, draw=lambda self, count, generator: [0.0] * count)
+
+planted(
+    "mirrors-other-than-it-says",
+    SharedSpaceMethod,
+    draw=lambda self, count, generator: self.context.space.sample(
+        count, torch.tensor([0, 0, 0, 0, 0, 0.5, 0.0]), self.context.space.maxima(), generator
+    ),
+    describe_policy=lambda self: AffinePolicy.of([(BlockLaw(block="flip", probability=0.7),)], self.context.space),
+)
 
 # Loss and learning
 planted("mean-loss", loss=lambda self, logits, labels: Sound.loss(self, logits, labels).mean(0))
