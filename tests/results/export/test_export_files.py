@@ -257,8 +257,10 @@ def test_kornia_containers_transform_masks_alike() -> None:
 
 @pytest.fixture
 def albumentations(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The library, without its question for a newer version."""
+    """The library, without its question for a newer version. CI installs it; it is too large for the extra `test`."""
     monkeypatch.setenv("NO_ALBUMENTATIONS_UPDATE", "1")
+    if os.environ.get("CI") == "true":
+        return
     pytest.importorskip("albumentations", reason="albumentations is not installed: pip install albumentations")
     cv2 = pytest.importorskip("cv2")
     if int(cv2.__version__.split(".")[0]) < 5:
@@ -289,6 +291,7 @@ def test_albumentations_draws_the_images_and_maps_of_augbench(name: str, albumen
         assert apart(found, expected).max() < (0.51 if scale == 255 else 2e-5)
 
 
+@pytest.mark.slow
 def test_albumentations_composes_and_takes_masks(albumentations: Any) -> None:
     import albumentations as library  # type: ignore[import-not-found]
 
