@@ -2,10 +2,10 @@
 
     python -m benchmarks.step_cost --network smallnet --size 28 --out step_cost.json
 
-All learners take their steps in turn, in one process and on the same images, so that whatever else the machine does
-hits all alike. A plain step is one of `none`, with as many copies of each image as the learner has. A learner's own
-bookkeeping is what it does beside making the images: its regulariser, its step, its part of the beginning and end of an
-epoch. Its share in the backward pass is part of the step and not of the bookkeeping.
+All learners take their steps in turn, in one process and on the same made-up images, so that whatever else the machine
+does hits all alike. A plain step is one of `none`, with as many copies of each image as the learner has. A learner's
+own bookkeeping is what it does beside making the images: its regulariser, its step, its part of the beginning and end
+of an epoch. Its share in the backward pass is part of the step and not of the bookkeeping.
 """
 
 import argparse
@@ -26,16 +26,15 @@ from augbench.bench.common.files import write_json
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget
-from augbench.bench.experiment.spec import dataset_component
 from augbench.bench.training.process_memory import keep_freed_memory
 from augbench.bench.training.provenance import choose_device, code_state, describe_device
 from augbench.bench.training.trainer import Trainer
-from augbench.bench.training.worker import load_dataset
-from benchmarks.made_up import new_run
+from benchmarks.made_up import made_up_data, new_run
 from benchmarks.timing import paired_ratio
 
 WARM_UP = 3
 LEFT_OUT = ("none", "policy")  # the one is what all are compared with, the other has no cost of its own
+IMAGES_OF_AN_EPOCH = 4000  # over whose steps the bookkeeping of an epoch is spread
 IMAGES = "augment_indexed"  # what the training loop calls for them
 BOOKKEEPING = ("regulariser", "after_backward", "start_epoch", "after_epoch", "learned")
 
@@ -173,7 +172,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Cost of a training step of each learner.")
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="learners beside none; all by default")
     parser.add_argument("--network", default="smallnet", help="registered network")
-    parser.add_argument("--size", type=int, default=28, choices=(14, 28), help="side of the digits, pixels")
+    parser.add_argument("--size", type=int, default=28, help="side of the images, pixels")
+    parser.add_argument("--channels", type=int, default=1, help="1 for grey images, 3 for colour")
     parser.add_argument("--batch", type=int, default=128, help="images in a batch, copies not counted")
     parser.add_argument("--repeats", type=int, default=20, help="measured steps of each learner")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
@@ -187,8 +187,7 @@ def main() -> None:
     options = parse()
     torch.set_num_threads(options.threads)
     keep_freed_memory()  # as runs do
-    dataset = dataset_component("mnist5k", {"size": options.size}, "the benchmark")
-    data = load_dataset(dataset, Path())
+    data = made_up_data(IMAGES_OF_AN_EPOCH, options.channels, options.size)
     names = options.methods or [entry.name for entry in methods() if entry.name not in LEFT_OUT]
     contestants = [contestant(name, 1, data, options) for name in ["none", *names]]
     for copies in sorted({each.copies for each in contestants} - {1}):
@@ -196,7 +195,8 @@ def main() -> None:
     measure(contestants, options.batch, options.repeats)
     rows = summarise(contestants, len(data.train) // options.batch)
     device = contestants[0].watch.device
-    title = f"{options.network}, {options.size}×{options.size}, batch {options.batch}, {describe_device(device)}"
+    shape = f"{options.size}×{options.size}×{options.channels}"
+    title = f"{options.network}, {shape}, batch {options.batch}, {describe_device(device)}"
     Console().print(show(rows, title))
     if options.out:
         about = {"device": describe_device(device), "torch": torch.__version__, "python": platform.python_version()}

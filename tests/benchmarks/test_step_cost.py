@@ -44,7 +44,8 @@ def test_every_method_is_measured(
     step_cost: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "steps.json"
-    arguments = ["--network", "tiny", "--size", "14", "--batch", "8", "--repeats", "2", "--device", "cpu"]
+    arguments = ["--network", "tiny", "--size", "16", "--channels", "3", "--batch", "8"]
+    arguments += ["--repeats", "2", "--device", "cpu"]
     monkeypatch.setattr("sys.argv", ["step_cost", *arguments, "--out", str(out)])
     step_cost.main()
     rows = json.loads(out.read_text())["rows"]

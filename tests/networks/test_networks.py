@@ -10,30 +10,35 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torchvision.models import resnet34
+from torchvision.models import resnet18, resnet34
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.experiment.catalogues import networks
 from augbench.bench.networks.base import NetworkSource, Normalised, build_checked
 
 TITLES = {  # layers, colour channels of the images, and parameters for 10 classes
+    "resnet18": (20, 3, 11_173_962),
     "resnet34": (36, 3, 21_282_122),
     "smallnet": (5, 1, 1_628_810),
     "tiny": (4, 1, 26_394),
+    "tiny-stride2": (4, 3, 27_450),
     "wrn-16-4": (16, 3, 2_748_890),
     "wrn-28-10": (28, 3, 36_479_194),
     "wrn-40-2": (40, 3, 2_243_546),
 }
+RESNETS = {"resnet18": (2, 2, 2, 2), "resnet34": (3, 4, 6, 3)}  # blocks of each group
 WIDE = {"wrn-16-4": (16, 4), "wrn-28-10": (28, 10), "wrn-40-2": (40, 2)}  # depth and width
-LAST_MAPS = {  # side of what is averaged over the plane, for images of 14, 28 and 32 pixels
-    "resnet34": (2, 4, 4),
-    "smallnet": (3, 7, 8),
-    "tiny": (3, 7, 8),
-    "wrn-16-4": (4, 7, 8),
-    "wrn-28-10": (4, 7, 8),
-    "wrn-40-2": (4, 7, 8),
+LAST_MAPS = {  # side of what is averaged over the plane, for images of 14, 28, 32 and 96 pixels
+    "resnet18": (2, 4, 4, 12),
+    "resnet34": (2, 4, 4, 12),
+    "smallnet": (3, 7, 8, 24),
+    "tiny": (3, 7, 8, 24),
+    "tiny-stride2": (1, 3, 4, 12),
+    "wrn-16-4": (4, 7, 8, 24),
+    "wrn-28-10": (4, 7, 8, 24),
+    "wrn-40-2": (4, 7, 8, 24),
 }
-LARGE = ("wrn-28-10", "resnet34")
+LARGE = ("wrn-28-10", *RESNETS)
 SLOW_MARKED = [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in TITLES]
 
 
@@ -102,6 +107,14 @@ def test_parameters_of_smallnet_are_those_of_its_layers_counted_by_hand() -> Non
     assert _count(_build_empty("smallnet", channels=3, classes=7)) == convolutions + normalisations + linear
 
 
+@pytest.mark.parametrize(("name", "kernel"), [("tiny", 3), ("tiny-stride2", 5)])
+def test_parameters_of_tiny_networks_are_those_of_their_layers_counted_by_hand(name: str, kernel: int) -> None:
+    channels = [16, 16, 32, 64]
+    convolutions = kernel**2 * 3 * 16 + sum(9 * before * after for before, after in pairwise(channels))
+    linear = 64 * 7 + 7
+    assert _count(_build_empty(name, channels=3, classes=7)) == convolutions + 2 * sum(channels) + linear
+
+
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize(("channels", "classes"), [(3, 10), (3, 100), (1, 10)])
 def test_parameters_of_wide_networks_are_those_of_the_paper_counted_by_hand(
@@ -125,21 +138,25 @@ def test_parameters_for_a_hundred_classes_are_the_published_ones(name: str, para
     assert _count(_build_empty(name, classes=100)) == parameters
 
 
+@pytest.mark.parametrize("name", RESNETS)
 @pytest.mark.parametrize(("channels", "classes"), [(3, 10), (3, 100), (1, 10)])
-def test_parameters_of_resnet34_are_those_of_its_layers_counted_by_hand(channels: int, classes: int) -> None:
+def test_parameters_of_residual_networks_are_those_of_their_layers_counted_by_hand(
+    name: str, channels: int, classes: int
+) -> None:
     count = 9 * channels * 64 + 2 * 64
-    for blocks, outputs in [(3, 64), (4, 128), (6, 256), (3, 512)]:
+    for blocks, outputs in zip(RESNETS[name], (64, 128, 256, 512), strict=True):
         count += blocks * 2 * (9 * outputs * outputs + 2 * outputs)
     for before, after in pairwise([64, 128, 256, 512]):
         count -= 9 * after * after - 9 * before * after  # the first convolution of the group has fewer inputs
         count += before * after + 2 * after
-    assert _count(_build_empty("resnet34", channels, classes)) == count + 512 * classes + classes
+    assert _count(_build_empty(name, channels, classes)) == count + 512 * classes + classes
 
 
-def test_resnet34_has_34_layers_without_its_projections() -> None:
-    network = _build_empty("resnet34")
+@pytest.mark.parametrize(("name", "layers"), [("resnet18", 18), ("resnet34", 34)])
+def test_residual_networks_have_the_layers_of_their_name_without_their_projections(name: str, layers: int) -> None:
+    network = _build_empty(name)
     kernels = [layer.kernel_size for layer in _convolutions(network)]
-    assert kernels.count((3, 3)) + len(_linears(network)) == 34
+    assert kernels.count((3, 3)) + len(_linears(network)) == layers
     assert kernels.count((1, 1)) == 3
 
 
@@ -149,7 +166,7 @@ def test_images_of_every_size_end_in_logits_and_in_maps_of_the_expected_side(nam
     sides: list[tuple[int, ...]] = []
     (pooling,) = [layer for layer in network.modules() if isinstance(layer, nn.AdaptiveAvgPool2d)]
     pooling.register_forward_pre_hook(lambda _, inputs: sides.append(tuple(inputs[0].shape[2:])))
-    for size in (14, 28, 32):
+    for size in (14, 28, 32, 96):
         assert network(torch.empty(5, 3, size, size, device="meta")).shape == (5, 100)
     assert sides == [(side, side) for side in LAST_MAPS[name]]
 
@@ -240,8 +257,11 @@ def test_wide_networks_compute_what_the_paper_describes(name: str) -> None:
         torch.testing.assert_close(network(images), expected, rtol=1e-9, atol=1e-9 * float(expected.abs().max()))
 
 
-def test_resnet34_computes_what_torchvisions_does_but_for_its_stem() -> None:
-    ours, theirs = _build("resnet34").eval(), resnet34(num_classes=10).eval()
+@pytest.mark.parametrize(("name", "torchvisions"), [("resnet18", resnet18), ("resnet34", resnet34)])
+def test_residual_networks_compute_what_torchvisions_do_but_for_their_stem(
+    name: str, torchvisions: Callable[..., Any]
+) -> None:
+    ours, theirs = _build(name).eval(), torchvisions(num_classes=10).eval()
     _scramble(ours)
     weights = dict(ours.state_dict())
     stem = weights.pop("conv1.weight")
@@ -254,7 +274,7 @@ def test_resnet34_computes_what_torchvisions_does_but_for_its_stem() -> None:
     torch.testing.assert_close(ours(images), theirs.fc(features.mean((2, 3))))
 
 
-@pytest.mark.parametrize("name", ["resnet34", *WIDE])
+@pytest.mark.parametrize("name", [*RESNETS, *WIDE])
 def test_residual_networks_start_as_in_he_et_al_with_variances_2_by_outputs(name: str) -> None:
     network = _build(name)
     for layer in _convolutions(network):
@@ -333,7 +353,9 @@ def test_what_returns_no_logits_is_refused(change: Callable[[Tensor], Any] | Non
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "least"), [("tiny", 4), ("smallnet", 4), ("wrn-16-4", 1), ("resnet34", 1)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("tiny", 4), ("tiny-stride2", 7), ("smallnet", 4), ("wrn-16-4", 1), ("resnet18", 1)]
+)
 def test_images_that_are_too_small_are_refused_with_the_side_that_is_needed(name: str, least: int) -> None:
     source = networks().get(name)()
     build_checked(source, 3, least, 10)

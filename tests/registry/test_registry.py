@@ -53,7 +53,7 @@ def test_everything_that_the_project_brings_is_found() -> None:
     assert {"mnist", "rotmnist", "rotmnist-12k", "fashionmnist", "cifar10", "cifar100", "svhn", "svhn-extra"} <= set(
         datasets().entries
     )
-    assert {"tiny", "smallnet", "wrn-16-4", "wrn-28-10", "wrn-40-2", "resnet34"} <= set(networks().entries)
+    assert {"tiny", "smallnet", "wrn-16-4", "wrn-28-10", "wrn-40-2", "resnet18", "resnet34"} <= set(networks().entries)
     assert "local" in launchers().entries
     assert not methods().broken + datasets().broken + networks().broken + launchers().broken
 

@@ -1,0 +1,80 @@
+"""Colour images of 32 to 96 pixels go through every method and every network: search, steps, evaluation and probe."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from augbench.bench.conformance.problem import PROTOCOL, Problem
+from augbench.bench.conformance.subject import StoppingObserver, train
+from augbench.bench.data.dataset import ImageData, Split
+from augbench.bench.experiment.catalogues import methods, networks
+from augbench.bench.experiment.protocol import Budget
+from augbench.bench.experiment.spec import Component, RunSpec, method_component, network_component
+from augbench.bench.training.evaluation import evaluate
+from augbench.bench.training.probe import accuracies
+from augbench.bench.training.probe_kinds import ROTATION
+from augbench.bench.training.trainer import Trainer, new_trainer
+
+SIDES = (32, 48, 64, 96)
+QUICK_SIDES = (48,)
+LARGE = ("resnet18", "resnet34", "smallnet", "wrn-16-4", "wrn-28-10", "wrn-40-2")
+ALL_METHODS = [entry.name for entry in methods()]
+ALL_NETWORKS = [entry.name for entry in networks()]
+
+
+def _marked(side: int, *, slow: bool) -> Any:
+    return pytest.param(side, marks=[pytest.mark.slow] * slow)
+
+
+def _few(data: ImageData, count: int) -> ImageData:
+    parts = (Split(split.images[:count], split.labels[:count]) for split in (data.train, data.test))
+    return replace(data, **dict(zip(("train", "test"), parts, strict=True)))
+
+
+def _begun(method: str, network: str, side: int, images: int) -> Trainer:
+    """Begin a run of one epoch on a few colour images."""
+    target = methods().get(method)
+    spec = RunSpec(
+        protocol=PROTOCOL,
+        method=method_component(method, target.quick_hyperparameters, "a test"),
+        dataset=Component(name="given", version=1),
+        network=network_component(network),
+        budget=Budget(epochs=1, batch_size=8),
+        seed=0,
+    )
+    return new_trainer(spec, _few(Problem("colour", 3, side).data(), images), torch.device("cpu"))
+
+
+def _check(trainer: Trainer, steps: int) -> None:
+    """Take some steps, and evaluate with test-time draws and on turned images, as a run does."""
+    before = [weight.clone() for weight in trainer.network.parameters()]
+    train(trainer, StoppingObserver(steps=steps))
+    assert trainer.step == steps
+    weights = list(trainer.network.parameters())
+    assert all(weight.isfinite().all() for weight in weights)
+    assert any(not torch.equal(*pair) for pair in zip(before, weights, strict=True))
+    test, policy = trainer.data.test, trainer.method.test_policy()
+    found = evaluate(trainer.network, policy, test, trainer.spec.protocol, 0, trainer.cost)
+    for probabilities in found.probabilities.values():
+        assert probabilities.shape[1:] == (len(test), trainer.data.classes)
+    (turned,) = accuracies(trainer.network, test, ROTATION, [45.0], side=trainer.data.image_size)
+    assert 0 <= turned <= 1
+
+
+@pytest.mark.parametrize("side", [_marked(side, slow=side not in QUICK_SIDES) for side in SIDES])
+@pytest.mark.parametrize("method", ALL_METHODS)
+def test_every_method_learns_from_colour_images(method: str, side: int) -> None:
+    trainer = _begun(method, "tiny", side, 120)  # as many as quick searches ask for
+    _check(trainer, steps=2)
+    copies = trainer.method.augment_indexed(trainer.data.train.images, torch.arange(4), trainer.augmentation)
+    assert copies.images.shape == (4 * trainer.method.copies, 3, side, side)
+
+
+@pytest.mark.parametrize("side", [_marked(side, slow=side not in QUICK_SIDES) for side in SIDES])
+@pytest.mark.parametrize(
+    "network", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in ALL_NETWORKS]
+)
+def test_every_network_learns_from_colour_images(network: str, side: int) -> None:
+    _check(_begun("fixed", network, side, 8), steps=1)
