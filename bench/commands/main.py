@@ -28,6 +28,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 COMMANDS = {
     "demo": ("demo", "demo"),
+    "recommend": ("recommending", "recommend"),
     "list": ("listing", "list_registered"),
     "plan": ("planning", "plan"),
     "run": ("running", "run"),

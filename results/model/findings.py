@@ -81,12 +81,28 @@ _WORDINGS = {
 
 
 @dataclass(frozen=True)
-class _Block:
-    """Learned numbers of one block, one for each seed; empty where the method learns no such number."""
+class Block:
+    """Learned numbers of one block, one for each seed; empty where the method learns no such number.
 
-    wording: _Wording
+    Attributes:
+        name: The block.
+        probabilities: In [0, 1].
+        ranges: As stored.
+    """
+
+    name: str
     probabilities: tuple[float, ...]
     ranges: tuple[float, ...]
+
+    @property
+    def wording(self) -> _Wording:
+        """How it is spoken of."""
+        return _WORDINGS.get(self.name, _Wording(self.name))
+
+    def of_seed(self, position: int) -> "Block":
+        """Return the numbers of one seed."""
+        one = slice(position, position + 1)
+        return Block(self.name, self.probabilities[one], self.ranges[one])
 
     def verdict(self) -> str:
         """`found`, `in part`, `hardly` or `left out`, from the means over seeds."""
@@ -158,9 +174,9 @@ _PHRASES = {
 
 
 def _describe(numbers: pd.DataFrame) -> str:
-    by_quantity = {str(name): tuple(group) for name, group in numbers.groupby("quantity", sort=False)["value"]}
+    by_quantity = _by_quantity(numbers)
     by_verdict: dict[str, list[str]] = {}
-    for block in _blocks(by_quantity):
+    for block in blocks_of(numbers):
         by_verdict.setdefault(block.verdict(), []).append(block.describe())
     parts = [phrase.format(_enumerate(by_verdict[key])) for key, phrase in _PHRASES.items() if key in by_verdict]
     others = {name: values for name, values in by_quantity.items() if not name.startswith(("probability/", "range/"))}
@@ -169,12 +185,21 @@ def _describe(numbers: pd.DataFrame) -> str:
     return ("(% of images) " if has_shares else "") + "; ".join(parts)
 
 
-def _blocks(by_quantity: dict[str, tuple[float, ...]]) -> list[_Block]:
-    """Gather the two numbers of each block, in the order in which the method names them."""
+def _by_quantity(numbers: pd.DataFrame) -> dict[str, tuple[float, ...]]:
+    return {str(name): tuple(group) for name, group in numbers.groupby("quantity", sort=False)["value"]}
+
+
+def blocks_of(numbers: pd.DataFrame) -> list[Block]:
+    """Gather the two numbers of each block, in the order in which the method names them.
+
+    Args:
+        numbers: Rows of `Runs.learned` of one method on one data set.
+    """
+    by_quantity = _by_quantity(numbers)
     names = dict.fromkeys(name.partition("/")[2] for name in by_quantity if name.startswith(("probability/", "range/")))
     return [
-        _Block(
-            _WORDINGS.get(name, _Wording(name)),
+        Block(
+            name,
             by_quantity.get(f"probability/{name}", ()),
             by_quantity.get(f"range/{name}", ()),
         )
