@@ -13,7 +13,7 @@ from augbench.results.export.files import policy_text
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-@pytest.mark.parametrize(("name", "channels"), [("scale", 1), ("autoaugment", 3)])
+@pytest.mark.parametrize(("name", "channels"), [("scale", 1), pytest.param("autoaugment", 3, marks=pytest.mark.slow)])
 def test_training_with_an_exported_policy(name: str, channels: int, tmp_path: Path) -> None:
     policy = learned_method(name).describe_policy()
     assert policy is not None

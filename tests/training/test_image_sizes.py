@@ -1,5 +1,6 @@
-"""Colour images of 32 to 96 pixels go through every method and every network: search, steps, evaluation and probe."""
+"""Colour images of 48 and 96 pixels go through every method and every network: search, steps, evaluation and probe."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,15 +18,14 @@ from augbench.bench.training.probe import accuracies
 from augbench.bench.training.probe_kinds import ROTATION
 from augbench.bench.training.trainer import Trainer, new_trainer
 
-SIDES = (32, 48, 64, 96)
-QUICK_SIDES = (48,)
-LARGE = ("resnet18", "resnet34", "smallnet", "wrn-16-4", "wrn-28-10", "wrn-40-2")
-ALL_METHODS = [entry.name for entry in methods()]
-ALL_NETWORKS = [entry.name for entry in networks()]
+ONE_OF_EACH_KIND = ("augerino", "autoaugment", "scale")
+SMALL = ("tiny", "tiny-stride2")
 
 
-def _marked(side: int, *, slow: bool) -> Any:
-    return pytest.param(side, marks=[pytest.mark.slow] * slow)
+def _cases(names: Sequence[str], quick: Sequence[str]) -> list[Any]:
+    """All at the largest size, which is slow, and a few at another one."""
+    largest = [pytest.param(name, 96, marks=pytest.mark.slow) for name in names]
+    return [*((name, 48) for name in quick), *largest]
 
 
 def _few(data: ImageData, count: int) -> ImageData:
@@ -63,8 +63,7 @@ def _check(trainer: Trainer, steps: int) -> None:
     assert 0 <= turned <= 1
 
 
-@pytest.mark.parametrize("side", [_marked(side, slow=side not in QUICK_SIDES) for side in SIDES])
-@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize(("method", "side"), _cases([entry.name for entry in methods()], ONE_OF_EACH_KIND))
 def test_every_method_learns_from_colour_images(method: str, side: int) -> None:
     trainer = _begun(method, "tiny", side, 120)  # as many as quick searches ask for
     _check(trainer, steps=2)
@@ -72,9 +71,6 @@ def test_every_method_learns_from_colour_images(method: str, side: int) -> None:
     assert copies.images.shape == (4 * trainer.method.copies, 3, side, side)
 
 
-@pytest.mark.parametrize("side", [_marked(side, slow=side not in QUICK_SIDES) for side in SIDES])
-@pytest.mark.parametrize(
-    "network", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in ALL_NETWORKS]
-)
+@pytest.mark.parametrize(("network", "side"), _cases([entry.name for entry in networks()], SMALL))
 def test_every_network_learns_from_colour_images(network: str, side: int) -> None:
     _check(_begun("fixed", network, side, 8), steps=1)

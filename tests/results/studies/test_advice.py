@@ -152,6 +152,7 @@ def test_without_a_baseline_or_anything_beside_it_there_is_no_recommendation(
     assert "**No recommendation: too few learners have a result.**" in words(advice)
 
 
+@pytest.mark.slow
 def test_equal_learners_are_seldom_told_apart() -> None:
     """With five equal learners, something is recommended in at most one of twenty comparisons, or a little more."""
     random = np.random.default_rng(1)
