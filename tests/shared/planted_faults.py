@@ -288,12 +288,11 @@ planted("unseeded", augment=seeded_by_the_clock)
 planted("ends-the-process", augment=lambda self, images, generator: sys.exit(3))
 planted("draw-of-numbers", SharedSpaceMethod, draw=lambda self, count, generator: [0.0] * count)
 
+half_mirrored = torch.tensor([0, 0, 0, 0, 0, 0.5, 0])
 planted(
     "mirrors-other-than-it-says",
     SharedSpaceMethod,
-    draw=lambda self, count, generator: self.context.space.sample(
-        count, torch.tensor([0, 0, 0, 0, 0, 0.5, 0.0]), self.context.space.maxima(), generator
-    ),
+    draw=lambda self, count, generator: self.context.space.sample(count, half_mirrored, torch.ones(4), generator),
     describe_policy=lambda self: AffinePolicy.of([(BlockLaw(block="flip", probability=0.7),)], self.context.space),
 )
 
@@ -362,14 +361,8 @@ planted(
 
 # Evaluation
 planted("policy-of-another-shape", test_policy=draws(lambda self, *given: self.augment(*given).images))
-planted(
-    "policy-changes-images",
-    test_policy=draws(lambda self, images, generator: self.transform(blacken(images), generator)),
-)
-planted(
-    "policy-learns",
-    test_policy=draws(lambda self, *given: (self.transform(*given), self.raw.data.add_(0.1))[0]),
-)
+planted("policy-changes-images", test_policy=draws(lambda self, images, *more: self.transform(blacken(images), *more)))
+planted("policy-learns", test_policy=draws(lambda self, *given: (self.transform(*given), self.raw.data.add_(0.1))[0]))
 planted(
     "policy-uses-network",  # while that counts statistics
     wrap_network=lambda self, network: (setattr(self, "network", network), network)[1],
