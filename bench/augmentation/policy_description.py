@@ -105,6 +105,12 @@ def _in_order(laws: tuple[BlockLaw, ...]) -> tuple[BlockLaw, ...]:
 Composition = Annotated[tuple[BlockLaw, ...], AfterValidator(_in_order)]
 
 
+def _finite(half_widths: dict[GeneratorName, float]) -> dict[GeneratorName, float]:
+    if any(width > 10 for name, width in half_widths.items() if not name.endswith("translation")):
+        raise ValueError("half-widths are up to 10, those of translations up to 100: larger ones make no images")
+    return half_widths
+
+
 class AffinePolicy(_Described):
     """A distribution of affine maps: for each image one of the compositions, all equally likely, then the generators.
 
@@ -120,7 +126,7 @@ class AffinePolicy(_Described):
 
     kind: Literal["affine"] = "affine"
     compositions: tuple[Composition, ...] = Field(((),), min_length=1, max_length=MOST_LAWS)
-    generators: dict[GeneratorName, Annotated[float, Field(ge=0, le=100)]] = {}
+    generators: Annotated[dict[GeneratorName, Annotated[float, Field(ge=0, le=100)]], AfterValidator(_finite)] = {}
     padding_divisor: int = Field(PADDING_DIVISOR, ge=1, le=1000)
 
     @classmethod
@@ -321,10 +327,15 @@ def _in_words(error: ValidationError) -> str:
     told = []
     for problem in problems[:MOST_TOLD]:
         parts = [str(part + 1) if isinstance(part, int) else str(part) for part in problem["loc"][1:]]
-        place = safe(shortened(".".join(parts))) or "the policy"
-        told.append(f"{place}: {problem['msg'].removeprefix('Value error, ').rstrip('.')}")
+        place = _line(".".join(parts)) or "the policy"
+        told.append(f"{place}: {_line(problem['msg'].removeprefix('Value error, ').rstrip('.'))}")
     more = f"; and {len(problems) - MOST_TOLD} more" if len(problems) > MOST_TOLD else ""
     return "; ".join(told) + more
+
+
+def _line(text: str) -> str:
+    """Quote what may come from a file: short, in one line, without control characters."""
+    return " ".join(safe(shortened(text)).split())
 
 
 def _shared(first: Sequence[object], second: Sequence[object]) -> int:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 
 from augbench.bench.common.errors import DivergedError, RetryableError, UnfitMachineError, UserError
 from augbench.bench.common.files import atomic_write, read_json, read_torch, write_json, write_torch
@@ -216,10 +215,10 @@ def _described(method: Method[Any]) -> dict[str, Any] | None:
     """Describe the policy, for `augbench export`; a run is not to fail at its very end for the lack of it."""
     try:
         found = method.describe_policy()
-    except (UserError, ValidationError) as error:
+        return None if found is None else found.model_dump(mode="json")
+    except USER_CODE_ERRORS as error:
         logger.warning("The policy is not kept with the result: %s", error)
         return None
-    return None if found is None else found.model_dump(mode="json")
 
 
 def _record_environment(execution: Execution, device: torch.device, settings: ExecutionSettings) -> dict[str, Any]:

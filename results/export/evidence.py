@@ -8,6 +8,7 @@ import augbench
 from augbench.bench.common.wording import counted
 from augbench.bench.experiment.labels import label_runs
 from augbench.bench.experiment.spec import settings_in_words
+from augbench.results.export import EXPORTED
 from augbench.results.export.choosing import Chosen
 from augbench.results.model.cells import accuracy_digits, by_comparison, is_single_epoch, scores_of
 from augbench.results.model.frame import Runs
@@ -32,7 +33,7 @@ def evidence(chosen: Chosen) -> dict[str, str]:
         **_measured(chosen),
         "run": record.name,
         "trained with": trained + (f", commit {commit}" if commit else ""),
-        "exported": f"by augbench {augbench.__version__} on {datetime.now(UTC).date().isoformat()}",
+        EXPORTED: f"by augbench {augbench.__version__} on {datetime.now(UTC).date().isoformat()}",
     }
 
 

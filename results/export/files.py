@@ -5,6 +5,7 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from augbench.bench.augmentation.generators import GENERATORS
 from augbench.bench.augmentation.image_operations import GEOMETRIC
 from augbench.bench.augmentation.policy_description import (
     CONTINUOUS,
+    MOST_BYTES,
     VERSION_KEY,
     AffinePolicy,
     OperationLaw,
@@ -24,7 +26,7 @@ from augbench.bench.augmentation.policy_description import (
 from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.common.files import make_folder, open_file, write_text
 from augbench.bench.common.plain_text import safe
-from augbench.results.export import TARGETS
+from augbench.results.export import EXPORTED, TARGETS
 
 MARK = "# Written by `augbench export`"
 WIDTH = 118  # characters of a comment's line
@@ -91,8 +93,11 @@ def _law(law: OperationLaw) -> str:
 
 
 def _header(origin: Mapping[str, str]) -> str:
-    """Write where a policy comes from as comments; whatever a record says, each line of it begins with #."""
-    lines = [f"{MARK}; the file is yours to change."]
+    """Write where a policy comes from as comments; whatever a record says, each line of it begins with #.
+
+    The second line is empty: Python would take an encoding from there, and a record must not choose one.
+    """
+    lines = [f"{MARK}, which replaces it if it is given the same --out again.", "#"]
     for name, text in origin.items():
         shown = " ".join(safe(f"{name}: {text}").split())[:MOST_OF_A_LINE]
         lines += textwrap.wrap(shown, WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
@@ -117,10 +122,10 @@ def check_target_file(out: Path, *, force: bool) -> None:
 def _is_exported(path: Path) -> bool:
     try:
         with open_file(path)[0] as file:
-            start = file.read(200).decode("utf-8", "replace")
+            text = file.read(MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return False
-    return start.startswith(MARK) or f'"{VERSION_KEY}"' in start
+    return text.startswith(MARK) or (f'"{VERSION_KEY}"' in text and f'"{EXPORTED}"' in text)
 
 
 def write_policy(out: Path, text: str) -> None:
@@ -132,5 +137,7 @@ def write_policy(out: Path, text: str) -> None:
 def usage(out: Path, target: str) -> str:
     """Say how a file is used."""
     if target == "json":
-        return f'In a suite: methods = [{{ name = "policy", hyperparameters = {{ policy = "{out}" }} }}]'
-    return f"In Python: from {out.stem} import LearnedPolicy"
+        return f'In a suite: methods = [{{ name = "policy", hyperparameters = {{ policy = {json.dumps(str(out))} }} }}]'
+    if out.suffix == ".py" and out.stem.isidentifier() and not iskeyword(out.stem):
+        return f"In Python: from {out.stem} import LearnedPolicy"
+    return f"In Python: import runpy; LearnedPolicy = runpy.run_path({str(out)!r})['LearnedPolicy']"

@@ -54,9 +54,11 @@ def common_spread(values: Floats, methods: int | None = None) -> CommonSpread | 
         methods: Number of methods that were trained; K by default. Columns may be evaluations of the same networks.
 
     Returns:
-        What they have in common; None with fewer than `LEAST_METHODS`, or fewer than two pairs that vary.
+        What they have in common; None with fewer than `LEAST_METHODS` that are no copies of one another, or fewer than
+        two pairs that vary.
     """
-    contrasts = (values.shape[1] if methods is None else methods) - 1
+    distinct = _distinct(values)
+    contrasts = min(distinct, distinct if methods is None else methods) - 1
     first, second = np.triu_indices(values.shape[1], 1)
     _, variances, degrees = _moments((values[:, first] - values[:, second]).T)
     used = (degrees >= LEAST_SEEDS - 1) & (variances > 0)
@@ -70,6 +72,14 @@ def common_spread(values: Floats, methods: int | None = None) -> CommonSpread | 
         return CommonSpread(float(variances[used].mean()), math.inf, most)
     prior = 2 * inverse_trigamma(excess)
     return CommonSpread(float(np.exp(logarithms.mean() + digamma(prior / 2) - np.log(prior / 2))), prior, most)
+
+
+def _distinct(values: Floats) -> int:
+    """Count the columns that differ by more than a constant: copies of one another tell nothing twice."""
+    known = ~np.isnan(values)
+    means = np.where(known, values, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    centred = np.where(known, values - means, math.inf).round(12) + 0.0  # -0 is 0
+    return len({column.tobytes() for column in centred.T})
 
 
 def t_tests(differences: Floats, common: CommonSpread | None = None) -> tuple[float | None, ...]:

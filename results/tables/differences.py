@@ -35,11 +35,10 @@ DEFINITIONS = (
     "other seeds and other test images.",
     "p: two-sided t-test over paired seeds; it allows for other seeds on these same test images. With "
     f"{LEAST_METHODS} methods or more it is moderated: all pairs together tell how much differences scatter. The "
-    "reference is none "
-    "without draws. Without none, it is the method with the best mean, which makes differences to it look larger than "
-    "they are. p has Holm's correction for all rows of the data set, or for all pairs if the best mean chose the "
-    f"reference. Fewer than {LEAST_SEEDS} seeds are not tested. Few seeds show only large differences, so a large p "
-    "tells little.",
+    "reference is none without draws. Without none, it is the method with the best mean, which makes differences to it "
+    "look larger than they are. p has Holm's correction: for all pairs if it is moderated or the best mean chose the "
+    f"reference, else for all rows of the data set. Fewer than {LEAST_SEEDS} seeds are not tested. Few seeds show only "
+    "large differences, so a large p tells little.",
     "P(better): fraction of pairs of runs in which the method has the higher accuracy; ties count as half. In "
     "brackets: 95 % interval for fresh runs (Clopper and Pearson, with as many trials as the method with fewer runs "
     "has). Five runs or fewer never exclude 0.5.",
@@ -59,7 +58,7 @@ class Difference:
         interval: The same with its interval over seeds and images; None if it could not be computed.
         p_value: Of the t-test over seeds; None if nothing can be tested.
         p_adjusted: The same with Holm's correction for all differences of the comparison or, if the numbers choose
-            the reference, for those of all pairs.
+            the reference or the test is moderated, for those of all pairs.
         improvement: Probability of improvement; None without a common seed.
         problems: Why something could not be computed.
     """
@@ -153,11 +152,16 @@ def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
 
 
 def _tests(wide: pd.DataFrame, group: pd.DataFrame, reference: str, names: Sequence[str]) -> list[PairTest]:
-    """Test each row against the reference; as part of all pairs if the numbers have chosen the reference."""
+    """Test each row against the reference.
+
+    All pairs are one family if the numbers have chosen the reference, and for moderated tests: if the reference
+    scatters more than the others, these hold their level over all pairs, but not over those with the reference.
+    """
     rows = [(reference, name) for name in names]
     is_given = (group.loc[group["label"] == reference, "method"] == PREFERRED_REFERENCE).any()
-    pairs = rows if is_given else list(combinations([reference, *names], 2))
-    tests = compare_family(wide, pairs, methods=group["label"].nunique())  # test-time draws are of the same networks
+    methods = group["label"].nunique()  # test-time draws are of the same networks
+    alone = is_given and methods < LEAST_METHODS
+    tests = compare_family(wide, rows if alone else list(combinations([reference, *names], 2)), methods)
     return [tests[pair] for pair in rows]
 
 

@@ -58,6 +58,9 @@ WRONG: dict[str, tuple[object, str]] = {
     "no levels": (affine(block="rotation", range=1.0, levels=0), "compositions.1.1.levels: "),
     "a block twice": ({"kind": "affine", "compositions": [[{"block": "flip"}] * 2]}, "in a composition once"),
     "an unknown generator": ({"kind": "affine", "generators": {"shear": 1.0}}, "generators"),
+    "a half-width that makes no images": ({"kind": "affine", "generators": {"stretch": 50.0}}, "up to 10"),
+    "a long kind": ({"kind": "z" * 100_000}, "zzz…"),
+    "a key of several lines": ({**FLIP, "\n\nEvil: hi": 3}, "Evil: hi: Extra inputs"),
     "no padding": ({**FLIP, "padding_divisor": 0}, "padding_divisor: "),
     "an unknown operation": (operations(operation="Rotates"), "Did you mean 'Rotate'"),
     "a strength out of range": (operations(low=400.0), "from -360 to 360"),
@@ -79,7 +82,7 @@ def test_wrong_content_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         read_description(content)
     assert said in str(error.value)
-    assert "\n" not in str(error.value)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 1000
     file = tmp_path / "policy.json"
     file.write_text(json.dumps(content))
     with pytest.raises(UserError) as of_file:

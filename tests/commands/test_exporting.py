@@ -252,6 +252,9 @@ def test_files_of_others_are_left_alone(out: Path, tmp_path: Path, augbench: Com
     assert augbench(*command)[0] == 0
     assert augbench(*command, "--to", "json")[0] == 0
     assert augbench(*command)[0] == 0
+    file.write_text('{"augbench_policy": 1, "policy": {"kind": "affine"}}')
+    assert fails_in_one_paragraph(augbench(*command), "has not written it", "--force")
+    file.unlink()
     assert fails_in_one_paragraph(augbench("export", run_of(out, "fixed"), "--out", tmp_path), "is no file")
 
 

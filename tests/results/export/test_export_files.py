@@ -1,9 +1,12 @@
 """Exported files: they compile, need no augbench, and draw what augbench draws."""
 
+import io
 import json
 import os
 import subprocess
 import sys
+import tokenize
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +36,7 @@ from augbench.bench.augmentation.resampling import crop
 from augbench.bench.augmentation.transform_distribution import decompose
 from augbench.bench.common.errors import UserError
 from augbench.bench.training.evaluation import predict_with_draws
-from augbench.results.export.files import policy_text
+from augbench.results.export.files import policy_text, usage
 
 CPU = torch.device("cpu")
 ORIGIN = {"method": "a test"}
@@ -127,6 +130,13 @@ def _smooth(count: int, channels: int, side: int) -> Tensor:
     return (255 * nn.functional.interpolate(coarse, size=side, mode="bilinear")).to(torch.uint8)
 
 
+def test_a_strength_may_stay_the_same_on_several_levels() -> None:
+    policy = OperationPolicy(sub_policies=(((OperationLaw(operation="TranslateX", low=0.1, levels=3),),),))
+    images, names = some_images(20, 1, 16), load(policy_text(policy, "torchvision", ORIGIN))
+    expected = draws_of(policy, 16, CPU).transform(images, seeded(3))
+    assert apart(names["LearnedPolicy"](seeded(3)).floats(images), expected).max() < 1e-5
+
+
 def test_torchvision_files_take_what_transforms_of_torchvision_take() -> None:
     learned = load(policy_text(described("scale"), "torchvision", ORIGIN))["LearnedPolicy"]
     image = some_images(1, 3, 14)[0]
@@ -144,6 +154,8 @@ def test_torchvision_files_take_what_transforms_of_torchvision_take() -> None:
     assert half.dtype == torch.float16
     with pytest.raises(TypeError, match="uint8 or float"):
         learned()(image.long())
+    with pytest.raises(TypeError, match="grey or RGB, not P"):
+        learned()(picture.convert("P"))
     with pytest.raises(ValueError, match="square"):
         learned()(image[:, :10])
 
@@ -208,6 +220,25 @@ def test_nothing_of_a_record_breaks_out_of_the_header(text: str, target: str) ->
     assert all(line.startswith("#") and line.isprintable() for line in header.split("\n"))
     assert len(header) < 10_000
     compile(made, "policy.py", "exec")
+
+
+@pytest.mark.parametrize("target", ["torchvision", "kornia", "albumentations"])
+def test_a_record_does_not_choose_the_encoding_of_a_file(target: str) -> None:
+    origin = {"coding": "unicode_escape", "note": "\\u000araise SystemExit#"}
+    made = policy_text(described("fixed"), target, origin).encode()
+    assert tokenize.detect_encoding(io.BytesIO(made).readline)[0] == "utf-8"
+
+
+@pytest.mark.parametrize("name", ["policy.py", "my-policy.py", "class.py", "policy.v1.py", "it's.py"])
+def test_what_is_printed_can_be_pasted(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path(name).write_text("LearnedPolicy = 1\n")
+    names: dict[str, Any] = {}
+    exec(usage(Path(name), "torchvision").removeprefix("In Python: "), names)  # noqa: S102
+    assert names["LearnedPolicy"] == 1
+    quoted = usage(Path('a"b.json'), "json").removeprefix("In a suite: ")
+    assert tomllib.loads(quoted)["methods"][0]["hyperparameters"]["policy"] == 'a"b.json'
 
 
 def matrices_in_space(pixels: Any, side: int) -> Any:

@@ -92,6 +92,16 @@ def test_few_methods_are_tested_alone() -> None:
     assert common_spread(values(5, [1.0] * LEAST_METHODS)) is not None
 
 
+def test_copies_of_one_method_tell_nothing_twice() -> None:
+    array = values(3, [1.0] * 5)
+    array[:, 1:4] = array[:, :1] + np.array([0.1, 0.2, 0.3])
+    assert common_spread(array) is None
+    found = common_spread(np.hstack((values(3, [1.0] * 6), values(3, [1.0] * 6))))
+    assert found is not None and found.most == pytest.approx(2 * 5)
+    gone = np.full((3, 5), math.nan)
+    assert common_spread(gone) is None
+
+
 def test_missing_runs() -> None:
     """A method that lacks a seed is tested with what it has; the degrees are those of each pair."""
     array = values(5, [1.0] * 6)
