@@ -15,6 +15,7 @@ from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.files import write_text
 from augbench.bench.data.own.preparing import PreparedOwn
 from augbench.bench.data.own.settings import existing, kind_of
+from augbench.bench.data.own.stored import name_of
 from augbench.bench.experiment.catalogues import networks
 from augbench.bench.launchers.launcher import LaunchRequest
 from augbench.bench.planning.estimates import groups_of
@@ -119,9 +120,9 @@ def _planned(asked: Asked, prepared: PreparedOwn, request: Request) -> ShortComp
     if fits is None:
         least = least_minutes(costs, budget, spent, workers)
         raise UserError(
-            f"{request.minutes:g} minutes are too short: one epoch of each learner with {LEAST_SEEDS} seeds on {train} "
-            f"images of {report.side}×{report.side} pixels takes about {least} here. Give --minutes {least} or more; "
-            "smaller images (--side) take less."
+            f"--minutes {request.minutes:g} is too short: one epoch of each learner with {LEAST_SEEDS} seeds on "
+            f"{train} images of {report.side}×{report.side} pixels takes about {least} here. Give --minutes {least} or "
+            "more; smaller images (--side) take less."
         )
     comparison = start.model_copy(update={"epochs": fits.epochs, "seeds": fits.seeds})
     write_comparison(launch.out, comparison)
@@ -148,7 +149,8 @@ def _measured(start: ShortComparison, launch: LaunchRequest) -> list[LearnerCost
 def _advise(comparison: ShortComparison, request: Request) -> str:
     """Write the advice, the report and the suite with more seeds beside the runs; returns the advice in words."""
     out = request.launch.out
-    write_text(out / MORE_FILE, comparison.text(MORE_SEEDS * comparison.seeds))
+    runs = load_runs(out)
+    write_text(out / MORE_FILE, comparison.text(MORE_SEEDS * runs.runs["seed"].nunique()))
     commands = Commands(to_paste("run", out / MORE_FILE, "--out", out), to_paste(*request.words))
 
     def export(label: str, path: Path) -> None:
@@ -157,5 +159,5 @@ def _advise(comparison: ShortComparison, request: Request) -> str:
         write_policy(path, policy_text(policy, "torchvision", evidence(chosen)))
 
     _, text = write_advice(out, comparison, commands, export)
-    write_report(load_runs(out), out / "report.html", f"Which augmentation for {request.path.name}?")
+    write_report(runs, out / "report.html", f"Which augmentation for {name_of(comparison.prepared)}?")
     return text

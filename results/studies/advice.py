@@ -6,6 +6,8 @@ from itertools import combinations
 
 import pandas as pd
 
+from augbench.bench.common.errors import UserError
+from augbench.bench.common.wording import few_names
 from augbench.results.model.definitions import LEVEL
 from augbench.results.model.frame import Runs
 from augbench.results.statistics.bootstrap import Interval, Weights, mean_intervals
@@ -145,9 +147,17 @@ def advice_of(runs: Runs, asked: int) -> Advice:
     Args:
         runs: They may lack finished ones.
         asked: Number of seeds that a learner must have.
+
+    Raises:
+        UserError: If there are runs of several comparisons.
     """
     frame = runs.runs
-    (comparison,) = dict.fromkeys(frame["comparison"])
+    comparison, *others = dict.fromkeys(frame["comparison"])
+    if others:
+        raise UserError(
+            f"The folder of this recommendation has runs of other comparisons: {few_names(list(map(str, others)))}. A "
+            "recommendation needs a folder of its own: choose a new one with --out."
+        )
     correct = {str(label): runs.correct(str(comparison), str(label), 0) for label in dict.fromkeys(frame["label"])}
     seconds = frame.groupby("label")["seconds_training"].mean()
     return advise(correct, {str(label): float(value) for label, value in seconds.items()}, asked)

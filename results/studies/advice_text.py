@@ -179,13 +179,14 @@ def _open(advice: Advice, setting: Setting) -> Iterator[str]:
             yield f"A test takes at least {LEAST_SEEDS} seeds."
         others = advice.open_against(advice.recommended)
         if others and advice.is_tested:
+            yield f"Not told apart from {named(advice.recommended)}: {listed([named(other) for other in others])}."
             widest = max(_half_width(advice.contrasts[advice.recommended, other]) for other in others)
-            yield (
-                f"Not told apart from {named(advice.recommended)}: {listed([named(other) for other in others])}. "
-                f"Differences of less than about {100 * widest:.1f} points cannot be seen with "
-                f"{counted(advice.seeds, 'seed')} and {counted(advice.images, 'test image')}; with more seeds, smaller "
-                "ones can."
-            )
+            if 100 * widest >= 0.05:  # otherwise all are as good as can be on these test images
+                yield (
+                    f"Differences of less than about {100 * widest:.1f} points cannot be seen with "
+                    f"{counted(advice.seeds, 'seed')} and {counted(advice.images, 'test image')}; with more seeds, "
+                    "smaller ones can."
+                )
     yield f"More seeds: `{setting.more}`, then `{setting.again}`."
 
 

@@ -91,7 +91,7 @@ def test_minutes_that_are_too_short_are_refused_with_how_many_it_takes(
     code, _, errors = recommend(folder_of(tmp_path / "images"), "--workers", 1)
     # 5 runs of an epoch of 4 copies, 100 seconds each, in 85 % of the time, and 30 seconds: 39.7 minutes, and some
     assert code == 2
-    assert "10 minutes are too short: one epoch of each learner with 5 seeds on 320 images of 16×16 pixels" in errors
+    assert "--minutes 10 is too short: one epoch of each learner with 5 seeds on 320 images of 16×16 pixels" in errors
     assert any(f"Give --minutes {least} or more" in errors for least in (40, 41))
     assert not (tmp_path / "out" / "recommend.json").exists()
 

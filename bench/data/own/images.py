@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.user_input import read_user_text, user_path
-from augbench.bench.common.wording import counted, few_names
+from augbench.bench.common.wording import counted, few_names, listed
 from augbench.bench.data.own.examples import PARTS, TRAIN, Examples
 from augbench.bench.data.own.labels import kept_classes
-from augbench.bench.data.own.pixels import SUFFIXES
-from augbench.bench.data.own.settings import OwnSettings
+from augbench.bench.data.own.settings import SUFFIXES, OwnSettings
 
 IGNORED = ("@eadir", "thumbs.db", "desktop.ini", "__macosx")  # in lower case; as all that begins with a dot
 GROUP_COLUMNS = ("image", "group")
@@ -58,9 +57,15 @@ def _class_folders(walk: "_Walk", path: Path) -> list[tuple[int, str, str]]:
     if not folders:
         raise UserError(f"{path} has no folders in it. {_passed_over(walk)}{TREE}.")
     parts = {folder: PARTS[folder.lower()] for folder in folders if folder.lower() in PARTS}
-    if len(parts) < len(folders) or TRAIN not in parts.values():
-        return [(TRAIN, name, name) for name in folders]
     inside = [(part, name, f"{folder}/{name}") for folder, part in parts.items() for name in walk.folders(folder)]
+    if len(parts) < len(folders) or TRAIN not in parts.values():
+        if TRAIN in parts.values() and len(parts) > 1 and inside:
+            others = [folder for folder in folders if folder not in parts]
+            raise UserError(
+                f"{path} has {listed(list(parts))} with folders inside, as a data set that is split, and beside them "
+                f"{few_names(list(map(shown, others)))}. Move that elsewhere, or, if all are classes, rename these."
+            )
+        return [(TRAIN, name, name) for name in folders]
     if not inside:
         raise UserError(f"{path} has the folders {few_names(folders)}, and these hold no class folders. {TREE}.")
     return inside
@@ -98,7 +103,7 @@ class _Walk:
                 self.others[Path(shown(entry.name)).suffix.lower() or "no ending"] += 1
             elif entry.is_symlink() and not self._leads_inside(entry):
                 self.links.append(shown(path))
-            else:
+            elif entry.is_file():  # no pipe, which would wait for somebody to write
                 yield path
 
     def remarks(self) -> Iterator[str]:

@@ -10,6 +10,8 @@ from augbench.bench.common.errors import UserError, check_known, shortened
 
 K = TypeVar("K", int, str)
 
+LARGEST = np.iinfo(np.int64).max
+
 
 def kept_classes(classes: Iterable[K], leave_out: Sequence[str], name: Callable[[K], str] = str) -> dict[K, int]:
     """Number the classes that are not left out, in rising order.
@@ -60,13 +62,16 @@ def whole_numbers_or_texts(values: NDArray[Any]) -> NDArray[Any]:
         ValueError: If labels are something else; its text is a predicate of them.
     """
     kind = values.dtype.kind
-    if kind in "iu":
-        return values.astype(np.int64)
     if kind in "bU":
-        return values.astype(str)
-    if kind != "f":
+        texts = values.astype(str)
+        if any(text.encode("utf-8", "ignore").decode() != text for text in np.unique(texts).tolist()):
+            raise ValueError("have texts that are not valid Unicode")
+        return texts
+    if kind not in "iuf":
         raise ValueError(f"are of type {values.dtype}; they must be whole numbers or texts")
-    if not np.isfinite(values).all() or (values != np.round(values)).any():
-        wrong = values[~np.isfinite(values) | (values != np.round(values))][0]
-        raise ValueError(f"have values such as {wrong}; they must be whole numbers or texts")
+    fits = np.abs(values) < LARGEST if kind == "f" else values <= LARGEST
+    whole = fits if kind != "f" else fits & (values == np.round(values))
+    if not whole.all():
+        small = ", and numbers below 2**63" if kind != "f" else ""
+        raise ValueError(f"have values such as {values[~whole][0]}; they must be whole numbers or texts{small}")
     return values.astype(np.int64)

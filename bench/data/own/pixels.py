@@ -20,7 +20,6 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from augbench.bench.data.own.examples import Content
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF")
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 SIXTEEN_BITS = 65_535
 DIGEST_BYTES = 16
 WAITING = 4  # images for each thread that are read or wait to be written

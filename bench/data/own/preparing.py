@@ -163,8 +163,8 @@ def _check_tested_classes(examples: Examples) -> None:
     if len(unknown):
         names = [examples.class_names[label] for label in unknown]
         raise UserError(
-            f"{counted(len(names), 'class')} of the test images without any training image: {few_names(names)}. A "
-            "network cannot learn it. Correct the names, add training images, or leave it out with --leave-out."
+            f"There are test images, but no training image, of {few_names(names)}. A network cannot learn such a "
+            "class. Correct the names, add training images, or leave it out with --leave-out."
         )
 
 
@@ -262,4 +262,4 @@ def _is_sound(prepared: str, root: Path) -> bool:
         check_arrays(folder)
     except DamagedDataError:
         return False
-    return True
+    return (folder / SHEET).is_file() and (folder / REPORT).is_file()

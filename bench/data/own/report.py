@@ -56,7 +56,7 @@ class Report(_Record):
         classes: Every class, in the order of labels.
         widths: Widths of the images before.
         heights: Heights of the images before.
-        smaller: Images that were smaller than they are now, on one side at least.
+        smaller: Images that were enlarged.
         all_grey: Whether no image had colours, though images have three channels now.
         in_both: Test images that are among the training images, too, each with one of these.
         contradicting: Images that are there twice with different labels.
@@ -190,6 +190,7 @@ def make_report(
     """
     kept = np.flatnonzero(seen.ready)
     width, height = seen.sizes[kept].T
+    decisive = np.minimum(width, height) if recipe.fit == "crop" else np.maximum(width, height)  # becomes the side
     in_both, contradicting, repeated = _copies(examples, seen, kept)
     return Report(
         kind=kind,
@@ -200,7 +201,7 @@ def make_report(
         classes=tuple(_class_counts(examples, kept)),
         widths=_sizes(width),
         heights=_sizes(height),
-        smaller=int(((width < recipe.side) | (height < recipe.side)).sum()),
+        smaller=int((decisive < recipe.side).sum()),
         all_grey=recipe.channels > 1 and bool(seen.grey[kept].all()),
         in_both=in_both,
         contradicting=contradicting,

@@ -1,7 +1,7 @@
 """What a user chooses about a data set of one's own: where it is, what images become, and how they are split."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, get_args
@@ -14,6 +14,7 @@ OWN = "own"  # name of the registered data set, and of the folder below that of 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 FITS = ("crop", "pad")
 CHANNELS = ("first", "last")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 
 DEFAULT_SIDE = 32  # pixels
 MOST_SIDE = 1024  # pixels
@@ -143,11 +144,23 @@ def kind_of(path: Path) -> Kind:
     """
     path = existing(path)
     if path.is_dir():
-        return "table" if next(path.rglob("[!.]*.parquet"), None) else "images"
+        return "table" if any(_tables(path)) and not any(_class_images(path)) else "images"
     kinds: dict[str, Kind] = {".npz": "arrays", ".parquet": "table"}
     if path.suffix.lower() in kinds:
         return kinds[path.suffix.lower()]
     raise UserError(f"{path} is no data set: give a folder of images, an .npz file, or .parquet files.")
+
+
+def _tables(path: Path) -> Iterator[Path]:
+    """Yield tables in a folder that are not hidden."""
+    for file in path.rglob("[!.]*.parquet"):
+        if not any(part.startswith(".") for part in file.relative_to(path).parts):
+            yield file
+
+
+def _class_images(path: Path) -> Iterator[Path]:
+    """Yield images in folders of a folder."""
+    return (file for pattern in ("*/*", "*/*/*") for file in path.glob(pattern) if file.suffix.lower() in SUFFIXES)
 
 
 def existing(path: Path) -> Path:

@@ -66,7 +66,8 @@ def read_table(path: Path, settings: OwnSettings) -> Examples:
     present = np.flatnonzero(~missing)
     labels, class_names = number_labels(values, settings.leave_out, _naming(columns.class_names))
     kept = present[labels >= 0]
-    name_of = names_of_rows([file.name for file in files], [_rows(file) for file in files])
+    inside = path if path.is_dir() else path.parent
+    name_of = names_of_rows([file.relative_to(inside).as_posix() for file in files], [_rows(file) for file in files])
     return Examples(
         labels=labels[labels >= 0],
         class_names=class_names,
@@ -190,7 +191,7 @@ def _parts(
         values = [str(value).lower() for value in table[columns.split].to_pylist()]
         check_known(f"part of a data set in the column {columns.split}", sorted(set(values)), PARTS)
         return np.array([PARTS[value] for value in values], dtype=np.int8)
-    found = [_part_of_file(file) for file in files]
+    found = [_part_of_file(file, path) for file in files]
     if len(files) == 1 or not any(part is not None for part in found):
         return np.full(sum(counts), TRAIN, dtype=np.int8)
     if None in found:
@@ -202,9 +203,9 @@ def _parts(
     return np.repeat(np.array(found, dtype=np.int8), counts)
 
 
-def _part_of_file(path: Path) -> int | None:
+def _part_of_file(path: Path, root: Path) -> int | None:
     """Tell the part of a file by its name, such as `train-00000-of-00002.parquet` or `test/0000.parquet`."""
-    for name in (path.stem, path.parent.name):
+    for name in (path.stem, "" if path.parent == root else path.parent.name):
         word = re.match(r"[a-z]*", name.lower())
         if word and word[0] in PARTS:
             return PARTS[word[0]]

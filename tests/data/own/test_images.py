@@ -10,7 +10,7 @@ import pytest
 from data_files import error_of, has
 from own_images import class_names, counts_of, encoded, noise, nothing_left, prepared, write_images
 
-from augbench.bench.data.own.settings import name_from
+from augbench.bench.data.own.settings import kind_of, name_from
 from augbench.bench.data.own.stored import load_own
 
 Harm = Callable[[Path], Any]
@@ -66,6 +66,36 @@ def test_held_out_images_stay_held_out_if_test_images_are_split_off(tmp_path: Pa
 def test_a_class_may_be_called_train(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "vehicles", {"train": 4, "bus": 4})
     assert list(counts_of(prepared("images", folder, tmp_path / "data"))) == ["bus", "train"]
+
+
+def test_a_split_with_a_folder_beside_it_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "split"
+    for number, part in enumerate(("train", "test")):
+        write_images(folder / part, {"a": 3, "b": 3}, seed=100 * number)
+    write_images(folder, {"docs": 1})
+    assert has(refused(folder), "test and train", "docs", "Move that elsewhere")
+
+
+def test_what_is_no_regular_file_is_passed_over(pets: Path, tmp_path: Path) -> None:
+    os.mkfifo(pets / "cat" / "pipe.png")
+    assert counts_of(prepared("images", pets, tmp_path / "data")) == {"cat": (8, 0, 2), "dog": (4, 0, 1)}
+
+
+def test_the_kind_is_that_of_class_folders_first(pets: Path, tmp_path: Path) -> None:
+    for name in ("meta.parquet", ".cache/x.parquet"):
+        (pets / name).parent.mkdir(exist_ok=True)
+        (pets / name).touch()
+    assert kind_of(pets) == "images"
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "x.parquet").touch()
+    assert kind_of(tmp_path / "table") == "table"
+
+
+def test_a_lost_picture_is_drawn_again(pets: Path, tmp_path: Path) -> None:
+    made = prepared("images", pets, tmp_path / "data")
+    made.sheet.unlink()
+    again = prepared("images", pets, tmp_path / "data")
+    assert again.prepared == made.prepared and again.sheet.is_file()
 
 
 def test_names_of_any_kind(tmp_path: Path) -> None:

@@ -134,6 +134,12 @@ def test_parts_by_the_names_of_folders(tmp_path: Path) -> None:
     assert counts_of(prepared("table", tmp_path / "pets", tmp_path)) == {"a": (2, 0, 2), "b": (2, 0, 2)}
 
 
+def test_the_name_of_the_chosen_folder_is_no_part(tmp_path: Path) -> None:
+    for name in ("x", "y"):
+        saved(tmp_path / "test-pets" / f"{name}.parquet", {"image": images(4), "label": ["a", "b"] * 2})
+    assert counts_of(prepared("table", tmp_path / "test-pets", tmp_path)) == {"a": (3, 0, 1), "b": (3, 0, 1)}
+
+
 def test_files_without_parts_are_one(tmp_path: Path) -> None:
     for number in range(2):
         saved(tmp_path / "pets" / f"{number}.parquet", {"image": images(5, 10 * number), "label": LABELS[:5]})
