@@ -1,11 +1,14 @@
 """Six generators of the affine maps of the plane: every map near the identity is the exponential of a sum of them."""
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor
 
 SERIES_TERMS = 6
 SQUARINGS = 5
-GENERATORS = ("x-translation", "y-translation", "rotation", "uniform-scale", "stretch", "symmetric-shear")
+GeneratorName = Literal["x-translation", "y-translation", "rotation", "uniform-scale", "stretch", "symmetric-shear"]
+GENERATORS: tuple[GeneratorName, ...] = get_args(GeneratorName)
 
 
 def generator_matrices(translation_scale: float, device: torch.device) -> Tensor:

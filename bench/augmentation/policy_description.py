@@ -23,7 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from augbench.bench.augmentation.affine_space import PADDING_DIVISOR, Space, crop_padding, shared_space
+from augbench.bench.augmentation.affine_space import PADDING_DIVISOR, Space, crop_padding
+from augbench.bench.augmentation.generators import GeneratorName
 from augbench.bench.augmentation.image_operations import MAGNITUDES, OPERATIONS
 from augbench.bench.common.errors import UserError, one_of, shortened
 from augbench.bench.common.files import open_file
@@ -42,7 +43,6 @@ MOST_TOLD = 3  # of the mistakes in a file
 BlockName = Literal["rotation", "x-scale", "y-scale", "x-shear", "half-turn", "flip", "crop"]
 BLOCKS: tuple[BlockName, ...] = get_args(BlockName)
 CONTINUOUS = BLOCKS[:4]
-GeneratorName = Literal["x-translation", "y-translation", "rotation", "uniform-scale", "stretch", "symmetric-shear"]
 STRENGTHS = {
     **dict.fromkeys(("ShearX", "ShearY"), (-10.0, 10.0)),
     **dict.fromkeys(("TranslateX", "TranslateY"), (-2.0, 2.0)),
@@ -136,7 +136,7 @@ class AffinePolicy(_Described):
         Raises:
             UserError: If its crop has another padding than that of the shared space.
         """
-        if space.padding != shared_space(space.image_size).padding:
+        if space.padding != crop_padding(space.image_size):
             raise UserError(
                 f"A crop with a padding of {space.padding} pixels at {space.image_size} cannot be described: only the "
                 f"shared space's, the side over {PADDING_DIVISOR}, rounded down."

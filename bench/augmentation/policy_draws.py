@@ -58,7 +58,7 @@ class AffineDraws:
     @cached_property
     def _half_widths(self) -> Tensor:
         """Half-widths of the generators' coefficients; (6,)."""
-        found = [self.policy.generators.get(name, 0.0) for name in GENERATORS]  # type: ignore[call-overload]
+        found = [self.policy.generators.get(name, 0.0) for name in GENERATORS]
         return torch.tensor(found, device=self.device)
 
     def draw(self, count: int, generator: torch.Generator) -> Draw:

@@ -94,7 +94,7 @@ def run_recommendation(request: Request) -> None:
 
 
 def _prepare(request: Request) -> PreparedOwn:
-    """Prepare the images, unless that was done before, and say what was found."""
+    """Prepare the images, and say what was found unless the same had been prepared before."""
     kind = kind_of(existing(request.path))
     made = prepare_with_bar(kind, request.path, request.own, request.launch.settings.data)
     if not made.was_there:

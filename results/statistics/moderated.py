@@ -58,7 +58,7 @@ def common_spread(values: Floats, methods: int | None = None) -> CommonSpread | 
         two pairs that vary.
     """
     distinct = _distinct(values)
-    contrasts = min(distinct, distinct if methods is None else methods) - 1
+    contrasts = min(distinct, methods or distinct) - 1
     first, second = np.triu_indices(values.shape[1], 1)
     _, variances, degrees = _moments((values[:, first] - values[:, second]).T)
     used = (degrees >= LEAST_SEEDS - 1) & (variances > 0)
