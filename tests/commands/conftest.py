@@ -25,6 +25,12 @@ budget = {{ {budget} }}
 """
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for runs that all tests read, and none changes."""
+    return tmp_path_factory.mktemp("kept")
+
+
 @pytest.fixture
 def write_suite(tmp_path: Path) -> Callable[..., Path]:
     """Write a suite of short runs; returns its file."""

@@ -10,6 +10,7 @@ import pytest
 import torch
 from method_factories import make_method, seeded, some_images
 from paragraphs import fails_in_one_paragraph
+from short_runs import written
 
 from augbench.bench.augmentation.policy_description import AffinePolicy, PolicyDescription, read_description
 from augbench.bench.common.files import read_json, write_json
@@ -17,7 +18,7 @@ from augbench.bench.contract.method import Method
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import RunSpec, method_component
 from augbench.bench.runs.execution_settings import ExecutionSettings
-from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
 from augbench.methods.policy import GivenPolicy
@@ -26,12 +27,6 @@ CommandLine = Callable[..., tuple[int, str, str]]
 MakeSpec = Callable[..., RunSpec]
 DEMO = Path(__file__).parent.parent.parent / "results" / "measured" / "demo.parquet"
 RUNS = (("scale", 3), ("scale", 1), ("none", 1), ("none", 3), ("fixed", 1), ("trivialaugment-wide", 1))
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for runs that all tests read, and none changes."""
-    return tmp_path_factory.mktemp("kept")
 
 
 @pytest.fixture
@@ -43,12 +38,6 @@ def out(few_digits: None, make_spec: MakeSpec, kept: Path, settings: ExecutionSe
             assert execute(folder, settings, stop) is RunState.DONE
         written(kept, make_spec("augerino", seed=2)).write_status(RunState.KILLED)
     return kept
-
-
-def written(out: Path, spec: RunSpec) -> RunFolder:
-    folder = RunFolder(out / "runs" / spec.folder_name)
-    folder.write_spec(spec)
-    return folder
 
 
 def run_of(out: Path, method: str, seed: int = 1) -> Path:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from short_runs import written
 
 from augbench.bench.commands.probing import MOST_VALUES, read_values
 from augbench.bench.common.errors import UserError
@@ -28,12 +29,6 @@ CommandLine = Callable[..., tuple[int, str, str]]
 MakeSpec = Callable[..., RunSpec]
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for runs that all tests read, and none changes."""
-    return tmp_path_factory.mktemp("kept")
-
-
 @pytest.fixture
 def out(few_digits: None, make_spec: MakeSpec, kept: Path, settings: ExecutionSettings, stop: StopSignal) -> Path:
     """Make an output folder with three finished runs, and one that was killed."""
@@ -42,12 +37,6 @@ def out(few_digits: None, make_spec: MakeSpec, kept: Path, settings: ExecutionSe
             assert execute(written(kept, make_spec(method, seed=seed)), settings, stop) is RunState.DONE
         written(kept, make_spec("none", seed=2)).write_status(RunState.KILLED)
     return kept
-
-
-def written(out: Path, spec: RunSpec) -> RunFolder:
-    folder = RunFolder(out / "runs" / spec.folder_name)
-    folder.write_spec(spec)
-    return folder
 
 
 def rows(file: Path) -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,13 @@ from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trainer import Trainer, new_trainer
 from augbench.bench.training.worker import execute, load_dataset
+
+
+def written(out: Path, spec: RunSpec) -> RunFolder:
+    """Make the folder of a run that was not begun, below an output folder."""
+    folder = RunFolder(out / "runs" / spec.folder_name)
+    folder.write_spec(spec)
+    return folder
 
 
 class Runs:
