@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from slurm_site import PATIENCE
+from patience import PATIENCE
 
 from augbench.bench.common.errors import UserError
 from augbench.slurm.lab import configuration

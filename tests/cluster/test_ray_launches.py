@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.launchers.ray_jobs.cluster import LOOPBACK
@@ -28,7 +29,6 @@ pytestmark = pytest.mark.slow
 
 Outcome = Callable[[RunFolder], dict[str, Any]]
 
-PATIENCE = 240.0  # seconds; far longer than anything takes on a machine that does nothing else
 MARK = "AUGBENCH_TEST_MARK"
 NODES = Path(__file__).parents[1] / "shared" / "ray_nodes.py"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from fault_campaign import LAUNCHER, LET_GO, NODE, WHILE_SUBMITTING, WORKER, Campaign
-from slurm_site import GATE, PATIENCE, PAUSE, Outcome, Site, new_site, start_command
+from patience import PATIENCE
+from slurm_site import GATE, PAUSE, Outcome, Site, new_site, start_command
 
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.slurm.lab.cluster import Lab

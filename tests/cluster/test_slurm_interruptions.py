@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from slurm_site import PATIENCE, Outcome, Site, attempt, kill_owner
+from patience import PATIENCE
+from slurm_site import Outcome, Site, attempt, kill_owner
 
 from augbench.bench.runs import slurm_client
 from augbench.bench.runs.cancelling import cancel

@@ -4,8 +4,9 @@ import re
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 from scripted_slurm import submission_of
-from slurm_site import PATIENCE, Outcome, Site, start_command
+from slurm_site import Outcome, Site, start_command
 
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.runs.causes import Cause

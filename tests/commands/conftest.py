@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 from augbench.bench.runs.run_folder import RunFolder
-
-SECONDS = 300  # far longer than anything takes on a machine that does nothing else
-
 
 SUITE = """
 name = "{name}"
@@ -76,7 +74,7 @@ def wait_for_checkpoint() -> Callable[..., RunFolder]:
     """Wait until a run of a method, that a process has placed in a folder, has saved something; returns that run."""
 
     def wait(process: "subprocess.Popen[str]", out: Path, method: str) -> RunFolder:
-        for _ in range(10 * SECONDS):
+        for _ in range(round(10 * PATIENCE)):
             for path in out.glob(f"runs/{method}_*/checkpoint.pt"):
                 return RunFolder(path.parent)
             try:
@@ -84,6 +82,6 @@ def wait_for_checkpoint() -> Callable[..., RunFolder]:
             except subprocess.TimeoutExpired:
                 continue
             pytest.fail("the process ended before the first checkpoint: " + "".join(process.communicate()))
-        pytest.fail(f"no checkpoint came within {SECONDS} seconds")
+        pytest.fail(f"no checkpoint came within {PATIENCE} seconds")
 
     return wait

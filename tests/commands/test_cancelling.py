@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from augbench.bench.runs import cancelling, run_states
 from augbench.bench.runs.cancelling import wait_until_stopped
@@ -209,7 +210,7 @@ def test_a_second_terminal_stops_a_launch_and_the_same_command_goes_on(
     assert code == 0
     assert "1 run will save and stop" in text
     assert "2 runs not executed at the moment will not start." in text
-    _, errors = launched.communicate(timeout=300)
+    _, errors = launched.communicate(timeout=PATIENCE)
     assert launched.returncode == 2
     assert "Traceback" not in errors
     runs = [RunFolder(path) for path in (tmp_path / "out" / "runs").iterdir() if path.is_dir()]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from data_files import PAGE, has, md5
+from patience import PATIENCE
 
 from augbench.bench.data.prepared import PreparedSource
 from augbench.bench.runs.output_folder import run_folders
@@ -334,7 +335,7 @@ def test_a_second_process_waits_and_finds_it_done(plugin: Path, root: Path, gate
             said = second.stderr.readline()
             gate.path.unlink()
             os.close(opened)
-            outcomes = first.communicate(timeout=300), second.communicate(timeout=300)
+            outcomes = first.communicate(timeout=PATIENCE), second.communicate(timeout=PATIENCE)
     assert "Another process prepares made-up at the moment; waiting for it." in said
     assert (first.returncode, second.returncode) == (0, 0), outcomes
     assert (plugin.parent / "read.log").read_text() == "read "

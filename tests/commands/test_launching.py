@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from augbench.bench.registry.plugins import PLUGINS_VARIABLE
 from augbench.bench.runs.output_folder import run_folders
@@ -20,7 +21,6 @@ pytestmark = pytest.mark.slow
 CommandLine = Callable[..., tuple[int, str, str]]
 Wait = Callable[..., RunFolder]
 
-SECONDS = 300  # far longer than anything takes on a machine that does nothing else
 HELD, GATE = "AUGBENCH_TEST_HELD", "gate"
 PLUGIN = """
 import os
@@ -157,7 +157,7 @@ def test_an_interrupted_launch_goes_on_where_it_was(
 ) -> None:
     folder = wait_for_checkpoint(started, tmp_path / "out", "held")
     started.send_signal(number)
-    text, errors = started.communicate(timeout=SECONDS)
+    text, errors = started.communicate(timeout=PATIENCE)
     assert "Traceback" not in errors
     if number is not signal.SIGKILL:
         assert started.returncode == 130
@@ -176,7 +176,7 @@ def test_a_killed_worker_is_recorded_and_the_other_runs_go_on(
 ) -> None:
     folder = wait_for_checkpoint(started, tmp_path / "out", "held")
     os.kill(folder.read_status()["owner"]["pid"], signal.SIGKILL)
-    _, errors = started.communicate(timeout=SECONDS)
+    _, errors = started.communicate(timeout=PATIENCE)
     assert started.returncode == 2
     assert "Traceback" not in errors
     assert "killed by SIGKILL" in errors
@@ -212,7 +212,7 @@ def test_two_launches_at_once_run_nothing_twice(
     wait_for_checkpoint(started, tmp_path / "out", "held")
     (tmp_path / GATE).touch()
     assert augbench("run", suite, "--out", tmp_path / "out")[0] == 0
-    started.communicate(timeout=SECONDS)
+    started.communicate(timeout=PATIENCE)
     assert started.returncode == 0
     for folder in run_folders(tmp_path / "out"):
         assert json.loads((folder.path / "result.json").read_text())["attempts"] == 1
@@ -239,7 +239,7 @@ def test_ctrl_c_says_what_it_waits_for_and_a_second_one_ends_it(suite: Path, tmp
         assert f"Waiting for {folder.path.name} to save and stop. Ctrl-C again ends" in said
         for _ in range(3):
             process.send_signal(signal.SIGINT)
-        text, errors = process.communicate(timeout=SECONDS)
+        text, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode in (130, -signal.SIGINT), "for a shell that is the same"
     assert errors == ""
     assert f"Work since the last save is lost: {folder.path.name} (" in text

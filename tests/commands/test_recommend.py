@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_up_shapes import CORNERS, SHAPES, made_up_shapes, write_as_folders
+from patience import PATIENCE
 
 from augbench.bench.commands import recommended
 from augbench.bench.common.files import read_json, write_json
@@ -164,7 +165,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_resumes_and_computes_nothing_
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     wait_for_checkpoint(process, out, "none")
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     plan = read_json(out / "recommend.json")
     code, text, errors = recommend(path, "--minutes", 2)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from data_files import PAGE, error_of, failing, has, md5
+from patience import PATIENCE
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.data import downloads
@@ -259,8 +260,8 @@ def test_a_second_process_waits_and_finds_it_done(stalling: threading.Event, ser
         with start_download(server, tmp_path) as second:
             wait_for(second, f"Another process downloads {NAME} at the moment; waiting for it.")
             stalling.set()
-            first.communicate(timeout=300)
-            second.communicate(timeout=300)
+            first.communicate(timeout=PATIENCE)
+            second.communicate(timeout=PATIENCE)
     assert (first.returncode, second.returncode) == (0, 0)
     assert (tmp_path / PLACE).read_bytes() == LONG
     assert server.asked == [(NAME, 0)]

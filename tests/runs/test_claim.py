@@ -11,6 +11,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 from run_here import Here
 
 from augbench.bench.common.errors import RetryableError, UserError
@@ -20,7 +21,6 @@ from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.stopping import StopCause, StopSignal
 from augbench.bench.training.worker import execute
 
-PATIENCE = 120.0  # seconds; far longer than anything takes on a machine that does nothing else
 ELSEWHERE = {"machine": "another", "host": "node7", "pid": 1, "launcher": "slurm", "job": "12_3"}
 
 

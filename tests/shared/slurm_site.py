@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.runs.execution_settings import ExecutionSettings
@@ -27,7 +28,6 @@ from augbench.slurm.lab.processes import wait_until
 CommandLine = Callable[..., tuple[int, str, str]]
 Outcome = Callable[[RunFolder], dict[str, Any]]
 
-PATIENCE = 300.0  # seconds; far longer than anything takes on a machine that does nothing else
 PLUGIN = Path(__file__).with_name("slurm_plugin.py")
 PAUSE, GATE = "AUGBENCH_TEST_PAUSE", "AUGBENCH_TEST_GATE"
 EPOCHS = 40  # of 8 steps each, with a pause before each step until the gate is open

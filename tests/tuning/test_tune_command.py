@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from augbench.bench.commands.tuned import _table
 from augbench.bench.experiment.suite import load_suite
@@ -101,7 +102,7 @@ def start(place: Path, ray_is_there: None) -> Iterator[Callable[..., "subprocess
 
 
 def complete(process: "subprocess.Popen[str]") -> str:
-    text, errors = process.communicate(timeout=500)
+    text, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, text + errors
     return text
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pages import HOSTILE
+from patience import PATIENCE
 
 from augbench.bench.runs import run_folder
 from augbench.bench.runs.run_folder import RunFolder, RunState
@@ -21,7 +22,6 @@ WriteRun = Callable[..., RunFolder]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SEEDS = (0, 1, 2)
-PATIENCE = 120_000  # milliseconds; far longer than anything takes on a machine that does nothing else
 PROBABILITIES = ((0.9, 0.1), (0.2, 0.8), (0.6, 0.4), (0.7, 0.3))
 
 # accuracy with the seed 0, training seconds, and the numbers of test-time draws
@@ -106,7 +106,7 @@ def chromium() -> Iterator[Any]:
         if os.environ.get("CI") == "true":
             pytest.fail(f"{reason}; in CI the report has to be tested in a browser")
         pytest.skip(reason)
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=program)
         yield browser
@@ -136,7 +136,7 @@ class Seen:
         self.context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         self.context.add_init_script(LATE_CHARTS)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(PATIENCE)
+        self.page.set_default_timeout(1000 * PATIENCE)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda message: self.errors.append(message.text))
         self.page.on("dialog", lambda dialog: (self.errors.append(dialog.message), dialog.dismiss()))
