@@ -2,6 +2,7 @@
 
 import csv
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,9 @@ def read_images(path: Path, settings: OwnSettings) -> Examples:
         raise UserError(f"{path} is a file. Give the folder that holds a folder of images for each class.")
     walk = _Walk(Path(os.path.realpath(path)))
     found = [
-        (part, name, file) for part, name, folder in _class_folders(walk, path) for file in sorted(walk.images(folder))
+        (part, unicodedata.normalize("NFC", name), file)  # systems write é in two ways
+        for part, name, folder in _class_folders(walk, path)
+        for file in sorted(walk.images(folder))
     ]
     if not found:
         endings = ", ".join(SUFFIXES)
@@ -83,15 +86,21 @@ class _Walk:
         root: The folder, without symbolic links.
         others: How many files have which other ending.
         links: Symbolic links that are not followed.
+        loose: Images that lie where class folders are.
     """
 
     root: Path
     others: Counter[str] = field(default_factory=Counter)
     links: list[str] = field(default_factory=list)
+    loose: set[str] = field(default_factory=set)
 
     def folders(self, folder: str) -> list[str]:
         """Return the names of the folders in a folder, sorted."""
-        return [entry.name for entry in self._entries(folder) if entry.is_dir(follow_symlinks=False)]
+        entries = self._entries(folder)
+        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        files = {entry.name for entry in entries}.difference(names)
+        self.loose |= {shown(f"{folder}/{name}".lstrip("/")) for name in files if name.lower().endswith(SUFFIXES)}
+        return names
 
     def images(self, folder: str) -> Iterator[str]:
         """Yield the paths of all images below a folder, relative to the root."""
@@ -111,6 +120,9 @@ class _Walk:
         if self.others:
             endings = few_names(sorted(self.others))
             yield f"{counted(self.others.total(), 'file')} with other endings ignored ({endings})."
+        if self.loose:
+            loose = sorted(self.loose)
+            yield f"{counted(len(loose), 'image')} outside the class folders ignored ({few_names(loose)})."
         if self.links:
             yield (
                 f"{counted(len(self.links), 'symbolic link')} not followed ({few_names(self.links)}): only links to "

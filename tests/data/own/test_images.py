@@ -107,11 +107,17 @@ def test_names_of_any_kind(tmp_path: Path) -> None:
     assert class_names(made, tmp_path / "data") == [*sorted([*names[:3], names[4], names[5]]), "\\xff\\xfe"]
 
 
+def test_a_name_that_is_written_in_two_ways_is_one_class(tmp_path: Path) -> None:
+    folder = write_images(tmp_path / "pets", {"K\u00e4se": 3, "Ka\u0308se": 4, "dog": 2})
+    assert class_names(prepared("images", folder, tmp_path / "data"), tmp_path / "data") == ["K\u00e4se", "dog"]
+
+
 def test_endings_and_what_systems_leave(pets: Path, tmp_path: Path) -> None:
     (pets / "cat" / "more" / "deeper").mkdir(parents=True)
     (pets / "cat" / "more" / "deeper" / "X.JPEG").write_bytes(encoded(noise(77), "JPEG"))
     (pets / "cat" / "notes.txt").write_text("notes")
     (pets / "cat" / "list").write_text("list")
+    (pets / "loose.PNG").write_bytes(encoded(noise(79)))
     for name in (".ipynb_checkpoints", "@eaDir", "__MACOSX"):
         for place in (pets / name, pets / "dog" / name):
             place.mkdir()
@@ -120,7 +126,10 @@ def test_endings_and_what_systems_leave(pets: Path, tmp_path: Path) -> None:
         (pets / "dog" / name).write_bytes(b"x")
     made = prepared("images", pets, tmp_path / "data")
     assert counts_of(made) == {"cat": (9, 0, 2), "dog": (4, 0, 1)}
-    assert list(made.report.remarks) == ["2 files with other endings ignored (.txt, no ending)."]
+    assert list(made.report.remarks) == [
+        "2 files with other endings ignored (.txt, no ending).",
+        "1 image outside the class folders ignored (loose.PNG).",
+    ]
 
 
 def test_links_out_of_the_folder_and_loops_are_passed_over(pets: Path, tmp_path: Path) -> None:

@@ -171,6 +171,8 @@ def test_torchvision_files_average_over_draws_as_augbench_does() -> None:
     torch.testing.assert_close(averaged(images), expected, atol=1e-5, rtol=0)
     doubled = names["AveragedOverDraws"](network, 4, names["LearnedPolicy"](seeded(3)), prepare=lambda x: 2 * x)
     assert apart(doubled(images)[:, :, None, None], expected[:, :, None, None]).max() > 1e-3
+    with pytest.raises(ValueError, match="At least 1 draw is needed, not 0"):
+        names["AveragedOverDraws"](network, draws=0)
 
 
 @pytest.mark.parametrize("target", ["torchvision", "kornia", "albumentations"])
