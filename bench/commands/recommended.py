@@ -34,7 +34,7 @@ from augbench.bench.planning.short_comparison import (
 )
 from augbench.bench.runs.output_folder import check_output_folder
 from augbench.bench.training.provenance import choose_device, describe_device
-from augbench.results.export.choosing import Wanted, choose
+from augbench.results.export.choosing import Wanted, lowest_seed
 from augbench.results.export.describing import policy_of
 from augbench.results.export.evidence import evidence
 from augbench.results.export.files import policy_text, write_policy
@@ -154,10 +154,10 @@ def _advise(comparison: ShortComparison, request: Request) -> str:
     commands = Commands(to_paste("run", out / MORE_FILE, "--out", out), to_paste(*request.words))
 
     def export(label: str, path: Path) -> None:
-        chosen = choose(None, [out], Wanted(method=label))
+        chosen = lowest_seed(runs, Wanted(method=label))
         policy = policy_of(chosen.record, lambda: request.launch.settings.data)
         write_policy(path, policy_text(policy, "torchvision", evidence(chosen)))
 
-    _, text = write_advice(out, comparison, commands, export)
+    _, text = write_advice(out, runs, comparison, commands, export)
     write_report(runs, out / "report.html", f"Which augmentation for {name_of(comparison.prepared)}?")
     return text

@@ -87,7 +87,7 @@ def choose(run: str | None, sources: Sequence[Path], wanted: Wanted) -> Chosen:
     if run is not None:
         name = run_named(run, [record.name for record in runs.records])
         return Chosen(next(record for record in runs.records if record.name == name), runs, GIVEN)
-    return _lowest_seed(runs, wanted)
+    return lowest_seed(runs, wanted)
 
 
 def _in_folder(path: Path) -> Chosen:
@@ -107,8 +107,12 @@ def _in_folder(path: Path) -> Chosen:
     return Chosen(record, runs, GIVEN)
 
 
-def _lowest_seed(runs: Runs, wanted: Wanted) -> Chosen:
-    """Choose among the finished runs of one configuration; never by what they reach on test images."""
+def lowest_seed(runs: Runs, wanted: Wanted) -> Chosen:
+    """Choose among the finished runs of one configuration; never by what they reach on test images.
+
+    Raises:
+        UserError: If none fits or is finished, or they are of several configurations.
+    """
     given = " and ".join(map(str, runs.sources))
     fitting = [record for record in runs.records if wanted.fits(record.spec)]
     if not fitting:

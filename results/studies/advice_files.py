@@ -11,7 +11,7 @@ from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.examples import Examples
 from augbench.results.figures import write_figure
 from augbench.results.figures.style import method_looks
-from augbench.results.model.frame import Runs, load_runs
+from augbench.results.model.frame import Runs
 from augbench.results.studies.advice import NOTHING, Advice, advice_of
 from augbench.results.studies.advice_figure import advice_figure
 from augbench.results.studies.advice_text import Setting, advice_text, named
@@ -36,12 +36,13 @@ class Commands:
 
 
 def write_advice(
-    out: Path, comparison: ShortComparison, commands: Commands, export: Callable[[str, Path], None]
+    out: Path, runs: Runs, comparison: ShortComparison, commands: Commands, export: Callable[[str, Path], None]
 ) -> tuple[Advice, str]:
     """Write the text and the picture of the advice beside the runs.
 
     Args:
-        out: Output folder, with at least one finished run.
+        out: Output folder.
+        runs: Its runs, of which at least one is finished.
         comparison: What it compares.
         commands: What the text names.
         export: Writes the policy of a learner to a file.
@@ -50,9 +51,8 @@ def write_advice(
         The advice, and the text.
 
     Raises:
-        UserError: If the folder cannot be read or written to.
+        UserError: If the folder cannot be written to.
     """
-    runs = load_runs(out)
     advice = advice_of(runs, comparison.seeds)
     setting = _setting(runs, comparison, commands)
     files = ["`report.html`: every number, chart and environment, for a browser.", f"`{MORE_FILE}`: more seeds."]

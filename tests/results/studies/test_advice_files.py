@@ -7,6 +7,7 @@ import numpy as np
 
 from augbench.bench.planning.short_comparison import ShortComparison
 from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.results.model.frame import load_runs
 from augbench.results.studies.advice_files import Commands, write_advice
 
 WriteRun = Callable[..., RunFolder]
@@ -34,7 +35,7 @@ def write_runs(write_run: WriteRun, out: Path, method: str, accuracies: Sequence
 def test_the_text_says_what_to_use_and_what_was_found(write_run_below: WriteRun, tmp_path: Path) -> None:
     write_runs(write_run_below, tmp_path, "none", [0.70, 0.71, 0.70, 0.72, 0.71])
     write_runs(write_run_below, tmp_path, "scale", [0.90, 0.92, 0.90, 0.91, 0.93], learned=[TURNING])
-    advice, text = write_advice(tmp_path, COMPARISON, COMMANDS, export)
+    advice, text = write_advice(tmp_path, load_runs(tmp_path), COMPARISON, COMMANDS, export)
     assert advice.recommended == "scale"
     assert text == (tmp_path / "recommendation.md").read_text("utf-8")
     assert (
@@ -54,7 +55,7 @@ def test_what_a_learner_found_is_not_told_where_it_did_worse_than_nothing(
     (tmp_path / "policy.py").write_text("of earlier advice")
     write_runs(write_run_below, tmp_path, "none", [0.90, 0.92, 0.90, 0.91, 0.93])
     write_runs(write_run_below, tmp_path, "scale", [0.70, 0.71, 0.70, 0.72, 0.71], learned=[TURNING])
-    _, text = write_advice(tmp_path, COMPARISON, COMMANDS, export)
+    _, text = write_advice(tmp_path, load_runs(tmp_path), COMPARISON, COMMANDS, export)
     assert "`scale` did worse than no augmentation here, so what it learned says little about the images." in text
     assert "turning" not in text
     assert not (tmp_path / "policy.py").exists()
@@ -65,7 +66,7 @@ def test_a_learner_that_failed_is_left_out_with_its_reason(write_run_below: Writ
     write_runs(write_run_below, tmp_path, "fixed", [0.90, 0.92, 0.90, 0.91, 0.93])
     status = {"reason": "its loss is not finite."}
     write_runs(write_run_below, tmp_path, "scale", [0.5] * 5, state=RunState.FAILED, status=status)
-    advice, text = write_advice(tmp_path, COMPARISON, COMMANDS, export)
+    advice, text = write_advice(tmp_path, load_runs(tmp_path), COMPARISON, COMMANDS, export)
     assert advice.recommended == "fixed"
     assert "Left out, since some of their runs have no result: `scale` (0 seeds). `scale` failed: its loss" in text
 
@@ -73,5 +74,5 @@ def test_a_learner_that_failed_is_left_out_with_its_reason(write_run_below: Writ
 def test_seeds_that_were_added_count_where_every_learner_has_them(write_run_below: WriteRun, tmp_path: Path) -> None:
     write_runs(write_run_below, tmp_path, "none", [0.70, 0.71, 0.70, 0.72, 0.71, 0.70, 0.71])
     write_runs(write_run_below, tmp_path, "scale", [0.90, 0.92, 0.90, 0.91, 0.93, 0.9], learned=[TURNING])
-    advice, _ = write_advice(tmp_path, COMPARISON, COMMANDS, export)
+    advice, _ = write_advice(tmp_path, load_runs(tmp_path), COMPARISON, COMMANDS, export)
     assert (advice.seeds, advice.left_out) == (6, {})
