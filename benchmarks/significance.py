@@ -19,6 +19,7 @@ from scipy import stats
 from augbench.results.statistics.bootstrap import Weights, mean_intervals
 from augbench.results.statistics.moderated import common_spread, t_tests
 from augbench.results.statistics.paired import holm
+from augbench.results.statistics.resolution import Spread, smallest_difference, spread_of
 
 Floats = NDArray[np.float64]
 Rule = Callable[[Floats], "Beaten"]
@@ -195,6 +196,34 @@ def bootstrap_and_ours(seeds: int, behind: float, count: int) -> Mapping[str, tu
     }
 
 
+def found_at_smallest(scenario: Scenario, count: int) -> tuple[float, float, float]:
+    """Simulate true differences that are said to be found with 80 % probability: each pair in turn, of equal methods.
+
+    Returns:
+        The smallest difference, in standard deviations of the difference of an average pair; the share of pairs that
+        are found if they differ by it; the same, if the spread is estimated from the same values.
+    """
+    spread = Spread(math.sqrt(2))
+    smallest = smallest_difference(spread, scenario.seeds, scenario.methods)
+    known, estimated = [], []
+    for values in scenario.comparisons(np.zeros(scenario.methods), count):
+        known.append(_share_found(values, smallest))
+        own = spread_of(values)
+        if own is not None:
+            estimated.append(_share_found(values, smallest_difference(own, scenario.seeds, scenario.methods)))
+    return smallest / spread.deviation, float(np.mean(known)), float(np.mean(estimated))
+
+
+def _share_found(values: Floats, difference: float) -> float:
+    differences = all_pairs(values)[1] + difference
+    p_values = np.array(t_tests(differences, common_spread(values)), dtype=np.float64)
+    return float((p_values * len(differences) <= LEVEL).mean())
+
+
+def _scenarios() -> list[Scenario]:
+    return [Scenario(k, seeds, spread) for k in (3, 5, 15) for seeds in (3, 5, 10) for spread in SPREADS]
+
+
 def main() -> None:
     """Simulate and print."""
     parser = argparse.ArgumentParser("python -m benchmarks.significance", description="Simulate tests of all pairs.")
@@ -205,7 +234,7 @@ def main() -> None:
         "| learners | seeds | spread of runs | " + " | ".join(RULES) + " |",
         "| ---: | ---: | --- |" + " --- |" * len(RULES),
     ]
-    scenarios = [Scenario(k, seeds, spread) for k in (5, 15) for seeds in (3, 5, 10) for spread in SPREADS]
+    scenarios = [scenario for scenario in _scenarios() if scenario.methods >= 5]
     for scenario in track(scenarios, "Simulating", console=Console(stderr=True)):
         cells = [
             " / ".join(
@@ -222,6 +251,14 @@ def main() -> None:
             f"| {seeds} | "
             + " | ".join(f"{100 * wrong:.1f} / {100 * power:.0f}" for wrong, power in both.values())
             + " |"
+        )
+    lines += ["", "| learners | seeds | spread of runs | smallest difference | found | found, spread estimated |"]
+    lines.append("| ---: | ---: | --- | ---: | ---: | ---: |")
+    for scenario in track(_scenarios(), "Simulating", console=Console(stderr=True)):
+        smallest, known, estimated = found_at_smallest(scenario, max(1, count // 5))
+        lines.append(
+            f"| {scenario.methods} | {scenario.seeds} | {scenario.spread} | {smallest:.2f} | {100 * known:.0f} % | "
+            f"{100 * estimated:.0f} % |"
         )
     console.print("\n".join(lines), markup=False, highlight=False)
 

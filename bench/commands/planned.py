@@ -49,7 +49,7 @@ def _table(groups: list[Group], columns: Columns, *, cost: bool) -> Table:
     table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for heading in ("method", "data set"):
         table.add_column(heading, overflow="fold")
-    unit = _unit(groups)
+    unit = hours_unit(groups)
     for heading in [*columns] + [f"{unit}\nleft", f"{unit}\nin all"] * cost:
         table.add_column(heading, justify="right", no_wrap=True)
     if cost:
@@ -82,17 +82,18 @@ def _cost_cells(group: Group) -> tuple[str, ...]:
         return ("unknown" if group.to_do else "0", "unknown", "")
     sign = "≥ " if estimate.search_unknown else ""
     hours = estimate.known_hours * (group.gpus if estimate.gpu else 1)
-    cells = [f"{sign}{_number(runs * hours)}" if runs else "0" for runs in (group.to_do, group.states.total())]
+    cells = [f"{sign}{hours_text(runs * hours)}" if runs else "0" for runs in (group.to_do, group.states.total())]
     noun = "run" if estimate.source is Source.RUNS else "step"
     return (*cells, f"{estimate.count} {noun}{'s' * (estimate.count > 1)}")
 
 
-def _unit(groups: Iterable[Group]) -> str:
+def hours_unit(groups: Iterable[Group]) -> str:
+    """Name the unit of the hours of some groups."""
     kinds = {group.estimate.gpu for group in groups if group.estimate is not None}
     return "GPU-hours" if kinds == {True} else "hours"
 
 
-def _number(hours: float) -> str:
+def hours_text(hours: float) -> str:
     """Write hours with two significant digits, or as a whole number."""
     return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
 
@@ -108,20 +109,22 @@ def cost_lines(groups: list[Group]) -> list[str]:
     methods = _by_method(groups)
     if 1 < len(methods) < len(groups) and any(group.to_do for group in groups):
         parts = [f"{name} {_short_sum(left(own))}" for name, own in methods.items()]
-        lines.append(f"Left by method, in {_unit(groups)}: {', '.join(parts)}.")
+        lines.append(f"Left by method, in {hours_unit(groups)}: {', '.join(parts)}.")
     return lines + _origins([group.estimate for group in groups if group.estimate])
 
 
 def _sum_in_words(hours: Hours, gpu: dict[str, bool]) -> str:
     devices = hours.by_device.items()
-    parts = [f"{_number(number)} {'GPU-hours' if gpu[device] else 'hours'} on {device}" for device, number in devices]
+    parts = [
+        f"{hours_text(number)} {'GPU-hours' if gpu[device] else 'hours'} on {device}" for device, number in devices
+    ]
     known = f"{' + '.join(parts)} for {runs_in_words(hours.runs)}" if parts else ""
     return f"{_with_unknown(known, hours) or 'nothing'}."
 
 
 def _short_sum(hours: Hours) -> str:
     several = len(hours.by_device) > 1
-    parts = [_number(number) + (f" on {device}" if several else "") for device, number in hours.by_device.items()]
+    parts = [hours_text(number) + (f" on {device}" if several else "") for device, number in hours.by_device.items()]
     return _with_unknown(" + ".join(parts), hours) or "0"
 
 
@@ -159,7 +162,7 @@ def about_jobs(groups: list[Group]) -> list[str]:
     known = [(group, group.estimate) for group in groups if group.estimate]
     own = [pair for pair in known[1:] if pair[0].searches]  # something may have to be done about these
     rest = [
-        f"{group.spec.method.name} on {group.spec.dataset.called} ({_number(estimate.known_hours)} h)"
+        f"{group.spec.method.name} on {group.spec.dataset.called} ({hours_text(estimate.known_hours)} h)"
         for group, estimate in known[1:]
         if not group.searches
     ]
@@ -173,11 +176,11 @@ def _about_job(group: Group, estimate: Estimate) -> str:
     """Compare a run with the time limit of a job."""
     hours = estimate.known_hours
     least = "at least " if estimate.search_unknown else ""
-    start = f"{group.spec.method.name} on {group.spec.dataset.called}, {least}{_number(hours)} h, "
+    start = f"{group.spec.method.name} on {group.spec.dataset.called}, {least}{hours_text(hours)} h, "
     if group.limit_minutes is None:
         return f"{start}without a time limit."
     limit = group.limit_minutes / 60
-    start += f"{'longer than' if hours > limit else 'within'} its limit of {_number(limit)} h"
+    start += f"{'longer than' if hours > limit else 'within'} its limit of {hours_text(limit)} h"
     times = math.ceil(hours / limit) - 1
     again = f"it is saved, requeued and resumed about {'once' if times == 1 else f'{times} times'}"
     if estimate.search_unknown:
@@ -187,9 +190,9 @@ def _about_job(group: Group, estimate: Estimate) -> str:
     search = estimate.seconds.get("search", 0) / 3600
     if search > limit:
         where = f"`time` of [methods.{group.spec.method.name}] in the profile"
-        return f"{start}: its search of {_number(search)} h is not saved midway and does not fit; raise {where}."
+        return f"{start}: its search of {hours_text(search)} h is not saved midway and does not fit; raise {where}."
     if group.searches:
-        return f"{start}: its search of {_number(search)} h is not saved midway, but fits; {again}."
+        return f"{start}: its search of {hours_text(search)} h is not saved midway, but fits; {again}."
     return f"{start}: {again}."
 
 
@@ -233,7 +236,9 @@ def _group_as_json(group: Group) -> dict[str, Any]:
 
 def _cost_as_json(groups: Iterable[Group]) -> dict[str, Any]:
     counted = list(groups)
-    return {
-        name: {"device_hours": dict(hours.by_device), "runs": hours.runs, "unknown_runs": hours.unknown}
-        for name, hours in (("left", left(counted)), ("in_all", in_all(counted)))
-    }
+    return {"left": hours_as_json(left(counted)), "in_all": hours_as_json(in_all(counted))}
+
+
+def hours_as_json(hours: Hours) -> dict[str, Any]:
+    """Return device hours for JSON."""
+    return {"device_hours": dict(hours.by_device), "runs": hours.runs, "unknown_runs": hours.unknown}

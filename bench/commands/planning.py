@@ -40,6 +40,7 @@ def plan(
     """Show how many runs of a suite are done or missing, and what the missing ones will cost."""
     from augbench.bench.commands.placing import raise_left_out, tell_about
     from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
+    from augbench.bench.commands.resolution import resolution_lines, resolutions, resolutions_as_json
     from augbench.bench.launchers.launcher import launchers
     from augbench.bench.planning.estimates import groups_of, longest_jobs
 
@@ -56,13 +57,15 @@ def plan(
         measure_unknown(groups, chosen, here, data_folder(data), out)
         groups = groups_of(planned, out, chosen, describe_device(here))
     if as_json:
-        print_json(plan_as_json(planned, groups))
+        resolution = resolutions_as_json(resolutions(planned, groups, out))
+        print_json({**plan_as_json(planned, groups), "resolution": resolution})
     elif every_run:
         print_runs(planned)
         typer.echo(f"In {out}: {planned.summary()}")
     else:
         print_sums(Console(), groups)
         typer.echo(f"In {out}: {planned.summary()}")
-        for line in (*cost_lines(groups), *about_jobs(longest_jobs(groups))):
+        can_show = resolution_lines(resolutions(planned, groups, out), groups)
+        for line in (*cost_lines(groups), *can_show, *about_jobs(longest_jobs(groups))):
             typer.echo(line)
     raise_left_out(planned, out)

@@ -10,6 +10,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def two_digits(number: float) -> str:
+    """Write a number with two significant digits, or as a whole number: `0.40`, `2.0`, `123`."""
+    return f"{number:.0f}" if number >= 10 else f"{number:#.2g}".rstrip(".")
+
+
 def listed(names: Sequence[str], last: str = "and") -> str:
     """List names: `a`, `a and b`, `a, b and c`."""
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from augbench.bench.common.wording import counted
 from augbench.bench.data.own.settings import OWN
@@ -54,10 +55,20 @@ def method_rank(method: str) -> int:
 
 def same_run_key(spec: RunSpec) -> str:
     """Return a text that two runs share if they are the same, whichever of their settings were defaults."""
+    return canonical_json(_with_defaults(spec))
+
+
+def comparison_key(spec: RunSpec) -> str:
+    """Return a text that runs share if they differ in nothing but method and seed, so that tables compare them."""
+    content = _with_defaults(spec)
+    return canonical_json({key: value for key, value in content.items() if key not in ("method", "seed")})
+
+
+def _with_defaults(spec: RunSpec) -> dict[str, Any]:
     content = spec.model_dump(mode="json")
     for component in ("method", "dataset", "network"):
         content[component]["settings"] |= content[component].pop("defaults")
-    return canonical_json(content)
+    return content
 
 
 def differences(groups: Sequence[Hashable], details: Sequence[Mapping[str, object]]) -> list[str]:

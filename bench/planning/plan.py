@@ -31,12 +31,14 @@ class PlannedRun:
         folder: Where it is or will be.
         state: Its state.
         seconds: Its cost if it is done.
+        accuracy: On the images that it was evaluated on, in [0, 1], without test-time draws; None if it is not done.
     """
 
     spec: RunSpec
     folder: RunFolder
     state: RunState
     seconds: Seconds = field(default_factory=dict)
+    accuracy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,16 @@ def _planned(spec: RunSpec, runs: Path, there: frozenset[str], known: "_KnownSpe
     result = read_result(folder, spec.identity)
     if result is None:
         return PlannedRun(spec, folder, states.of(folder).state)
-    return PlannedRun(spec, folder, RunState.DONE, _seconds(result))
+    return PlannedRun(spec, folder, RunState.DONE, _seconds(result), accuracy_in(result))
+
+
+def accuracy_in(result: Mapping[str, Any]) -> float | None:
+    """Read the accuracy without test-time draws from a result; None where somebody has written something else there."""
+    try:
+        accuracy = result["metrics"]["0"]["accuracy"]["mean"]
+    except (KeyError, TypeError):
+        return None
+    return accuracy if isinstance(accuracy, float | int) and 0 <= accuracy <= 1 else None
 
 
 def _seconds(result: Mapping[str, Any]) -> Seconds:

@@ -10,6 +10,7 @@ from augbench.bench.runs.run_folder import RunState
 from augbench.results.model.cells import SCORE_DIGITS, accuracy_digits, asked_seeds, by_comparison, score_cells
 from augbench.results.model.definitions import bold_definitions
 from augbench.results.model.frame import Runs
+from augbench.results.model.resolution import resolution_definitions
 from augbench.results.model.table import NOTHING, Cell
 from augbench.results.report.cost_grid import device_cells, device_columns, mean_time_cell
 from augbench.results.report.grid import NAMES, Grid, GridCell, GridColumn, cell_of, number_cell, text_cells
@@ -54,7 +55,7 @@ def _method_grid(runs: Runs, finished: pd.DataFrame, unit: TimeUnit) -> Grid:
         for row in _family(here, group, number, unit)
     )
     marked = ((row[1].text, any(cell.strong for cell in row)) for row in rows)
-    notes = (_NOTE, *bold_definitions(marked))
+    notes = (_NOTE, *bold_definitions(marked), *resolution_definitions(runs, finished))
     return Grid("methods", "Methods: means over seeds", "rows of means", columns, rows, notes)
 
 

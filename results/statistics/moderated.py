@@ -46,12 +46,13 @@ class CommonSpread:
     most: float
 
 
-def common_spread(values: Floats, methods: int | None = None) -> CommonSpread | None:
+def common_spread(values: Floats, methods: int | None = None, caution: float = CAUTION) -> CommonSpread | None:
     """Fit the distribution of the variances of all pairs by the moments of their logarithms (Smyth, 2004, section 6.2).
 
     Args:
         values: A row for each seed and a column for each method, NaN where a run is missing; (S, K).
         methods: Number of methods that were trained; K by default. Columns may be evaluations of the same networks.
+        caution: By how many of its standard errors the variance between the pairs' spreads is raised.
 
     Returns:
         What they have in common; None with fewer than `LEAST_METHODS` that are no copies of one another, or fewer than
@@ -60,18 +61,41 @@ def common_spread(values: Floats, methods: int | None = None) -> CommonSpread | 
     distinct = _distinct(values)
     contrasts = min(distinct, methods or distinct) - 1
     first, second = np.triu_indices(values.shape[1], 1)
-    _, variances, degrees = _moments((values[:, first] - values[:, second]).T)
+    _, variances, degrees = moments((values[:, first] - values[:, second]).T)
     used = (degrees >= LEAST_SEEDS - 1) & (variances > 0)
     if contrasts + 1 < LEAST_METHODS or used.sum() < 2:
         return None
     half = degrees[used] / 2
     logarithms = np.log(variances[used]) - digamma(half) + np.log(half)
-    between = logarithms.var(ddof=1) * (1 + CAUTION * math.sqrt(2 / (contrasts - 1)))
+    between = logarithms.var(ddof=1) * _raise(contrasts, caution)
     excess, most = float(between - polygamma(1, half).mean()), float(degrees[used].mean() * contrasts)
     if excess <= 0:
         return CommonSpread(float(variances[used].mean()), math.inf, most)
     prior = 2 * inverse_trigamma(excess)
     return CommonSpread(float(np.exp(logarithms.mean() + digamma(prior / 2) - np.log(prior / 2))), prior, most)
+
+
+def _raise(contrasts: int, caution: float) -> float:
+    """By which factor the variance between logarithms is raised: one standard error is √(2 / (contrasts − 1)) of it."""
+    return 1 + caution * math.sqrt(2 / (contrasts - 1))
+
+
+def expected_common_spread(seeds: int, methods: int, unevenness: float) -> CommonSpread | None:
+    """Say what `common_spread` finds where the variances between logarithms are what they are expected to be.
+
+    Args:
+        seeds: Seeds of every method, at least `LEAST_SEEDS`.
+        methods: Number of methods.
+        unevenness: Variance of the logarithms of the true variances of the pairs, at least 0.
+
+    Returns:
+        It, with a variance of 1; None with fewer than `LEAST_METHODS`.
+    """
+    if methods < LEAST_METHODS:
+        return None
+    contrasts, of_chance = methods - 1, float(polygamma(1, (seeds - 1) / 2))
+    excess = (unevenness + of_chance) * _raise(contrasts, CAUTION) - of_chance
+    return CommonSpread(1.0, 2 * inverse_trigamma(excess), (seeds - 1) * contrasts)
 
 
 def _distinct(values: Floats) -> int:
@@ -103,8 +127,8 @@ def t_tests(differences: Floats, common: CommonSpread | None = None) -> tuple[fl
     rows = np.asarray(differences, dtype=np.float64)
     if rows.ndim != 2 or np.isinf(rows).any():
         raise ValueError(f"Expected finite differences of shape (P, S), got {rows}.")
-    means, variances, degrees = _moments(rows)
-    spread, freedom = (variances, degrees) if common is None else _moderated(variances, degrees, common)
+    means, variances, degrees = moments(rows)
+    spread, freedom = (variances, degrees) if common is None else moderate(variances, degrees, common)
     tested = np.where((degrees >= LEAST_SEEDS - 1) & ((spread > 0) | (means == 0)), 1.0, np.nan)
     varies = (tested == 1) & (spread > 0)
     error = np.sqrt(spread[varies] / (degrees[varies] + 1))
@@ -112,14 +136,14 @@ def t_tests(differences: Floats, common: CommonSpread | None = None) -> tuple[fl
     return tuple(None if np.isnan(p_value) else p_value for p_value in tested.tolist())
 
 
-def _moderated(variances: Floats, degrees: Floats, common: CommonSpread) -> tuple[Floats, Floats]:
-    """Draw small variances towards the common one, and add the degrees of freedom that it is worth."""
+def moderate(variances: Floats, degrees: Floats, common: CommonSpread) -> tuple[Floats, Floats]:
+    """Draw small variances towards the common one, and add the degrees of freedom that it is worth; (P,) each."""
     share = 1.0 if math.isinf(common.degrees) else common.degrees / (common.degrees + degrees)
     drawn = share * common.variance + (1 - share) * variances
     return np.maximum(variances, drawn), np.maximum(degrees, np.minimum(degrees + common.degrees, common.most))
 
 
-def _moments(rows: Floats) -> tuple[Floats, Floats, Floats]:
+def moments(rows: Floats) -> tuple[Floats, Floats, Floats]:
     """Mean, variance and degrees of freedom of each row, of the entries that are known; (P,) each.
 
     A variance is 0 where all entries are the same but for rounding.

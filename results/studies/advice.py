@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+import numpy as np
 import pandas as pd
 
 from augbench.bench.common.errors import UserError
@@ -13,6 +14,7 @@ from augbench.results.model.frame import Runs
 from augbench.results.statistics.bootstrap import Interval, Weights, mean_intervals
 from augbench.results.statistics.moderated import LEAST_SEEDS
 from augbench.results.statistics.paired import compare_family
+from augbench.results.statistics.resolution import smallest_difference, spread_of
 
 NOTHING, FLIP_AND_CROP = "none", "fixed"
 
@@ -53,6 +55,7 @@ class Advice:
         seeds: Seeds that all compared learners have.
         images: Test images.
         left_out: Learners without all seeds, and how many they have.
+        smallest: Difference of accuracy that the paired tests find with a probability of `POWER`; None without a test.
     """
 
     recommended: str | None
@@ -62,6 +65,7 @@ class Advice:
     seeds: int
     images: int
     left_out: Mapping[str, int]
+    smallest: float | None = None
 
     @property
     def is_tested(self) -> bool:
@@ -111,6 +115,7 @@ def advise(correct: Mapping[str, pd.DataFrame], seconds: Mapping[str, float], as
         seeds=len(seeds),
         images=images,
         left_out=left_out,
+        smallest=_smallest(compared, len(seeds)),
     )
     return replace(advice, recommended=_choice(advice))
 
@@ -131,6 +136,13 @@ def _contrasts(compared: Mapping[str, pd.DataFrame], weights: Weights) -> dict[t
         found[first, second] = Contrast(interval, tests[first, second].p_adjusted)
         found[second, first] = found[first, second].reversed()
     return found
+
+
+def _smallest(compared: Mapping[str, pd.DataFrame], seeds: int) -> float | None:
+    spread = spread_of(np.column_stack([frame.mean(axis=1) for frame in compared.values()]))
+    if spread is None or seeds < LEAST_SEEDS:
+        return None
+    return smallest_difference(spread, seeds, len(compared), level=LEVEL)
 
 
 def _choice(advice: Advice) -> str | None:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from augbench.bench.common.wording import counted, few_names, listed
+from augbench.bench.common.wording import counted, few_names, listed, two_digits
 from augbench.results.statistics.bootstrap import Interval
 from augbench.results.statistics.moderated import LEAST_SEEDS
+from augbench.results.statistics.resolution import POWER
 from augbench.results.studies.advice import FLIP_AND_CROP, NOTHING, Advice, Contrast
 
 IN_WORDS = {
@@ -181,13 +182,20 @@ def _open(advice: Advice, setting: Setting) -> Iterator[str]:
         if others and advice.is_tested:
             yield f"Not told apart from {named(advice.recommended)}: {listed([named(other) for other in others])}."
             widest = max(_half_width(advice.contrasts[advice.recommended, other]) for other in others)
-            if 100 * widest >= 0.05:  # otherwise all are as good as can be on these test images
-                yield (
-                    f"Differences of less than about {100 * widest:.1f} points cannot be seen with "
-                    f"{counted(advice.seeds, 'seed')} and {counted(advice.images, 'test image')}; with more seeds, "
-                    "smaller ones can."
-                )
+            yield from _resolution(advice, widest)
     yield f"More seeds: `{setting.more}`, then `{setting.again}`."
+
+
+def _resolution(advice: Advice, widest: float) -> Iterator[str]:
+    """Say which differences could have been shown; `widest` is the longest half of an interval of those left open."""
+    if advice.smallest is None or 100 * widest < 0.05:  # then all are as good as can be on these test images
+        return
+    yield (
+        f"With {counted(advice.seeds, 'seed')}, the test finds a difference of about "
+        f"{two_digits(100 * advice.smallest)} points with a probability of {100 * POWER:.0f} %; with more seeds, "
+        "smaller ones. The intervals, which allow for other test images, too, reach up to "
+        f"{two_digits(100 * widest)} points to either side with {counted(advice.images, 'test image')}."
+    )
 
 
 def _half_width(contrast: Contrast) -> float:

@@ -16,6 +16,7 @@ from augbench.results.model.definitions import (
 )
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
+from augbench.results.model.resolution import resolution_definitions
 from augbench.results.model.table import NOTHING, Cell, Column, Table, marked
 from augbench.results.tables.comparison import device_of, row_of, with_draws
 from augbench.results.tables.hours import HOURS_DEFINITION, hours_rows
@@ -38,7 +39,7 @@ Measures = Iterator[tuple[Column, Mapping[str, Cell]]]
 def accuracy_tables(runs: Runs) -> list[Table]:
     """Compare accuracies by number of test-time draws, hours, and hours beyond those of `none` (tab:CIFARAccuracy)."""
     finished = runs.finished()
-    definitions = (_accuracy_definition(runs, finished), HOURS_DEFINITION)
+    definitions = (_accuracy_definition(runs, finished), HOURS_DEFINITION, *resolution_definitions(runs, finished))
 
     def measures(here: Runs, group: pd.DataFrame) -> Measures:
         yield from _accuracies(here, group)

@@ -20,6 +20,7 @@ from augbench.results.model.definitions import (
 )
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
+from augbench.results.model.resolution import resolution_definitions
 from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, marked, mean_cell
 
 OF_THE_MAXIMUM = "share of the maximum"
@@ -57,7 +58,7 @@ def comparison_table(runs: Runs) -> Table:
         "comparison",
         "Comparison of augmentation learners",
         run_notes(runs, finished),
-        (*_definitions(finished, columns), *bold_definitions(marked(rows))),
+        (*_definitions(finished, columns), *bold_definitions(marked(rows)), *resolution_definitions(runs, finished)),
         columns,
         tuple(rows),
         bold=bold_in_brief(marked(rows)),

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from augbench.results.statistics.improvement import probability_of_improvement
     from augbench.results.statistics.paired import best_methods, holm, paired_p_values
     from augbench.results.statistics.ranks import critical_difference, rank_methods
+    from augbench.results.statistics.resolution import Spread, seeds_needed, smallest_difference, spread_of
     from augbench.results.statistics.summary import summarise
     from augbench.results.tables import all_tables, comparison_table, tidy_table, write_table, write_tables
 
@@ -80,6 +81,7 @@ _MODULES = {
     "results.statistics.improvement": "probability_of_improvement",
     "results.statistics.paired": "best_methods holm paired_p_values",
     "results.statistics.ranks": "critical_difference rank_methods",
+    "results.statistics.resolution": "Spread seeds_needed smallest_difference spread_of",
     "results.statistics.summary": "summarise",
     "results.tables": "all_tables comparison_table tidy_table write_table write_tables",
 }
@@ -123,6 +125,7 @@ __all__ = [
     "SourceFile",
     "Space",
     "Split",
+    "Spread",
     "Table",
     "TrainedNetwork",
     "UserError",
@@ -146,8 +149,11 @@ __all__ = [
     "rank_methods",
     "register",
     "repeat",
+    "seeds_needed",
     "shuffled_batches",
     "small_context",
+    "smallest_difference",
+    "spread_of",
     "summarise",
     "tidy_table",
     "to_unit_interval",

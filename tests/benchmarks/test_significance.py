@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import significance
-from benchmarks.significance import RULES, Scenario, errs, paired, share_beaten, simulate, truths
+from benchmarks.significance import RULES, Scenario, errs, found_at_smallest, paired, share_beaten, simulate, truths
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
@@ -33,9 +33,18 @@ def test_naming_the_best_mean_afterwards_does_not() -> None:
     assert np.mean([errs(beaten, equal) for beaten in found]) > 0.1
 
 
-def test_it_prints_two_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("methods", [3, 5, 15])
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_the_smallest_difference_is_found_in_80_percent_of_simulated_comparisons(methods: int, seeds: int) -> None:
+    """Of the tests of the tables, moderated from what the values show."""
+    _, known, _ = found_at_smallest(Scenario(methods, seeds, "equal"), 400)
+    assert known == pytest.approx(0.8, abs=0.05)  # standard error: at most 0.02
+
+
+def test_it_prints_three_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["significance", "--comparisons", "1"])
     significance.main()
     lines = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith("| 15 | 3 |") for line in lines) == len(significance.SPREADS)
+    assert sum(line.startswith("| 15 | 3 |") for line in lines) == 2 * len(significance.SPREADS)
     assert "| seeds | crossed bootstrap | moderated t |" in lines
+    assert sum(line.startswith("| 3 | 5 |") for line in lines) == len(significance.SPREADS)

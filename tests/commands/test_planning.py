@@ -215,7 +215,7 @@ def test_scripts_get_everything(suite: Path, profile: Path, augbench: CommandLin
     code, text, errors = augbench("plan", suite, "--out", tmp_path, "--profile", profile, "--json")
     assert (code, errors) == (0, "")
     content: dict[str, Any] = json.loads(text)
-    assert list(content) == ["runs", "damaged", "groups", "methods", "total"]
+    assert list(content) == ["runs", "damaged", "groups", "methods", "total", "resolution"]
     assert [run["state"] for run in content["runs"]].count("done") == 2
     assert RunSpec.model_validate(content["runs"][0]["spec"]) in load_suite(str(suite)).specs()
     group = content["groups"][0]

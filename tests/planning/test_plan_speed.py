@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from augbench.bench.commands.resolution import resolutions
 from augbench.bench.common.files import read_json
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import Suite, parse_suite
@@ -47,7 +48,9 @@ epochs = 3
 
 def planned(suite: Suite, out: Path) -> Planned:
     plan = make_plan(suite, out)
-    return plan, groups_of(plan, out, Profile(), "a device")
+    groups = groups_of(plan, out, Profile(), "a device")
+    assert len(resolutions(plan, groups, out)) == 5
+    return plan, groups
 
 
 def in_a_moment(suite: Suite, out: Path, effort: Effort) -> Plan:

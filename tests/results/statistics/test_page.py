@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "statistics.md"
 def test_examples() -> None:
     text = PAGE.read_text("utf-8")
     blocks = re.findall(r"^```pycon\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     examples = doctest.DocTestParser().get_doctest("".join(blocks), {}, PAGE.name, str(PAGE), 0)
     said: list[str] = []
     result = doctest.DocTestRunner().run(examples, out=said.append)

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from augbench.bench.common.wording import two_digits
 from augbench.results.statistics.bootstrap import paired_difference
 from augbench.results.statistics.paired import holm, paired_p_values
+from augbench.results.statistics.resolution import smallest_difference, spread_of
 from augbench.results.studies.advice import Advice, advise
 from augbench.results.studies.advice_text import Setting, advice_text, headline
 from augbench.results.studies.symmetries import symmetry_sentences, width_sentence
@@ -77,12 +79,17 @@ def test_numbers_are_those_of_the_projects_statistics() -> None:
 
 
 def test_nothing_is_recommended_where_nothing_is_shown_to_be_better() -> None:
-    advice = made_up(none=NONE, fixed=[0.70, 0.69, 0.71, 0.72, 0.69], scale=[0.72, 0.70, 0.69, 0.71, 0.70])
+    fixed, scale = [0.70, 0.69, 0.71, 0.72, 0.69], [0.72, 0.70, 0.69, 0.71, 0.70]
+    advice = made_up(none=NONE, fixed=fixed, scale=scale)
     assert advice.recommended == "none"
     text = words(advice)
     assert "**Use no augmentation: nothing is shown to be better, and it costs least.**" in text
     assert "Not told apart from no augmentation: flip and crop (`fixed`) and `scale`" in text
-    assert "with 5 seeds and 400 test images" in text
+    spread = spread_of(np.column_stack([NONE, fixed, scale]))
+    assert spread is not None and advice.smallest == pytest.approx(smallest_difference(spread, 5, 3))
+    smallest = two_digits(100 * (advice.smallest or 0))
+    assert f"With 5 seeds, the test finds a difference of about {smallest} points with a probability of 80 %; " in text
+    assert "points to either side with 400 test images" in text
 
 
 def test_where_every_learner_is_worse_the_text_says_so() -> None:
