@@ -38,7 +38,7 @@ from augbench.datasets.rotmnist import RotMnist
 
 T = TypeVar("T")
 
-NOT_REPEATABLE = ("seconds", "attempts")  # what may differ between two attempts at one run
+NOT_REPEATABLE = ("seconds", "plain_steps", "plain_step_timings", "attempts")  # may differ between attempts at one run
 
 MakeSpec = Callable[..., RunSpec]
 CommandLine = Callable[..., tuple[int, str, str]]

@@ -2,7 +2,6 @@
 
 import hashlib
 import statistics
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from augbench.bench.common.files import NotReadError, make_folder, read_json, wr
 from augbench.bench.common.randomness import epoch_order, generator
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.spec import RunSpec, canonical_json
+from augbench.bench.training.cost import Clock, repeated
 from augbench.bench.training.evaluation import CHUNK, chunks_at_once, predict, predict_with_draws
 from augbench.bench.training.probe import accuracies
 from augbench.bench.training.probe_kinds import ROTATION
@@ -31,8 +31,6 @@ LONG_PASS = 0.4  # the same for a pass of the evaluation
 WARM_UP_STEPS = 3
 TIMED_STEPS = 20
 MOST_SECONDS = 6.0  # of timed steps, after the second one
-
-Clock = Callable[[], float]
 
 
 class Measurement(BaseModel):
@@ -112,8 +110,8 @@ def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock |
         device: Where to measure, with the threads of this process.
         clock: Returns the seconds when the device has finished its work; for tests.
     """
-    now = clock or _clock_of(device)
     trainer = new_trainer(spec, data, device)
+    now = clock or trainer.cost.now
     searched = _search_seconds(trainer, now) if trainer.method.searches else 0.0
     compiled = {"compilation": _seconds_of(trainer.compile, now)} if trainer.compiles else {}
     times, batch = _time_steps(trainer, now)
@@ -131,15 +129,6 @@ def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock |
         search_unknown=searched is None,
         time=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-
-
-def _clock_of(device: torch.device) -> Clock:
-    def now() -> float:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        return time.monotonic()
-
-    return now
 
 
 class _Interrupter:
@@ -174,7 +163,7 @@ def _time_steps(trainer: Trainer, now: Clock) -> tuple[list[float], int]:
     if taken <= LONG_STEP:
         for _ in range(WARM_UP_STEPS):
             step(size)
-    return repeated(lambda: step(size), now), size
+    return repeated(lambda: step(size), now, fewest=2, most=TIMED_STEPS, seconds=MOST_SECONDS), size
 
 
 def doubled(work: Callable[[int], object], most: int, long: float, now: Clock) -> tuple[int, float]:
@@ -205,14 +194,6 @@ def _seconds_of(work: Callable[[], object], now: Clock) -> float:
     start = now()
     work()
     return now() - start
-
-
-def repeated(work: Callable[[], object], now: Clock) -> list[float]:
-    """Do work repeatedly, at least twice; return the seconds of each time."""
-    times: list[float] = []
-    while len(times) < TIMED_STEPS and (len(times) < 2 or sum(times) < MOST_SECONDS):
-        times.append(_seconds_of(work, now))
-    return times
 
 
 @torch.no_grad()

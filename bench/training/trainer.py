@@ -277,9 +277,8 @@ class Trainer:
             "augmentation": self.augmentation.get_state(),
             "global": global_state(self.device),
             "sums": {"loss": self.sums.loss, "correct": self.sums.correct, "images": self.sums.images},
-            "seconds": self.cost.seconds,
-            "image_passes": self.cost.image_passes,
             "rows": self.rows,
+            **self.cost.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -303,7 +302,7 @@ class Trainer:
         restore_global_state({name: value.cpu() for name, value in state["global"].items()}, self.device)
         sums = state["sums"]
         self.sums = EpochSums(sums["loss"].to(self.device), sums["correct"].to(self.device), sums["images"])
-        self.cost.seconds, self.cost.image_passes = dict(state["seconds"]), dict(state["image_passes"])
+        self.cost.load_state_dict(state)
 
 
 def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer:

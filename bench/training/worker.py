@@ -33,6 +33,7 @@ from augbench.bench.runs.sound_status import IDLE_ATTEMPTS
 from augbench.bench.training.evaluation import compare_with_planted, evaluate, summarise
 from augbench.bench.training.examples import draw_examples, write_examples
 from augbench.bench.training.execution import Execution
+from augbench.bench.training.plain_step import time_plain_step
 from augbench.bench.training.probe import rotation_probe
 from augbench.bench.training.process_memory import keep_freed_memory
 from augbench.bench.training.process_state import put_back, threads_left_behind
@@ -136,6 +137,7 @@ def _run(execution: Execution, settings: ExecutionSettings) -> None:
     threads = threading.enumerate()
     with put_back(_log_what_was_put_back):  # other runs follow in this process
         trainer = _begin(execution, settings.data, device)
+        time_plain_step(trainer, execution.stop)
         _train(execution, trainer)
         execution.report("evaluation")
         _finish(execution, trainer, surroundings["code"])
@@ -188,8 +190,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
         "rotation_probe": probe,
         "learned": learned_numbers(trainer.method),
         "learned_at_start": learned_numbers(trainer.method, trainer.learned_at_start),
-        "seconds": cost.seconds,
-        "image_passes": cost.image_passes,
+        **cost.state_dict(),
         "epochs": trainer.epochs,
         "code": code,
         "train_images": len(trainer.data.train),

@@ -1,11 +1,13 @@
 """What a method costs: seconds and image passes of its runs and of the tuning of its hyperparameters."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from augbench.bench.training.cost import PHASES
+from augbench.results.model.cells import asked_seeds
 from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, Cell, Column, mean_cell
 
 SECONDS_IN_AN_HOUR = 3600
@@ -13,6 +15,8 @@ TUNING_COLUMNS = (
     Column("Tuning (h)", "tuning_hours", None, "hours"),
     Column("Total (h)", "total_hours", None, "hours"),
 )
+
+PLAIN_STEPS = Column("Plain steps (thousands)", "plain_steps", None, "plain steps")
 
 
 def time_cell(group: pd.DataFrame, inside: pd.DataFrame, column: Column) -> Cell:
@@ -34,6 +38,40 @@ def passes_cell(passes: "pd.Series[int]") -> Cell:
     """Average image passes."""
     cell = mean_cell(passes.astype(float), 1, 0)
     return replace(cell, text=f"{cell.mean:,.0f}") if cell.mean else Cell(NOTHING)
+
+
+def plain_step_cells(group: pd.DataFrame) -> dict[str, Cell]:
+    """Average the plain steps of each method, by label, over all devices; only the methods whose runs counted them."""
+    counted = group[group["plain_steps"].notna()]
+    if counted.empty:
+        return {}
+    by_label = counted.astype({"plain_steps": float}).groupby("label", sort=False)["plain_steps"]
+    largest = float(by_label.mean().max()) / 1000
+    digits = max(0, 2 - math.floor(math.log10(largest))) if largest else 0
+    return {str(label): mean_cell(steps, 1 / 1000, digits).of(asked_seeds(group)) for label, steps in by_label}
+
+
+def plain_steps_definition(finished: pd.DataFrame) -> list[str]:
+    """Define plain steps, and tell how long one took on each device and how much that varied; nothing without any."""
+    timed = finished[finished["plain_steps"].notna() & finished["plain_step_seconds"].notna()]
+    if timed.empty:
+        return []
+    took = "; ".join(_timed(str(device), inside) for device, inside in timed.groupby("device", sort=False))
+    return [
+        "Plain steps: seconds of search and training, divided by those of a plain step, which each attempt at a run "
+        "times for up to a second before it begins: training the same network on a batch of the same budget, one copy "
+        "of each image, without augmentation, not compiled. They may be compared between devices, as far as these slow "
+        "down augmentation and network by the same factor. ± is over seeds and includes the error of the timing. A "
+        f"plain step took {took}."
+    ]
+
+
+def _timed(device: str, inside: pd.DataFrame) -> str:
+    """Tell how long a plain step took in some runs on a device, and the typical distance of its quartiles in a run."""
+    seconds = inside["plain_step_seconds"].astype(float)
+    ends = dict.fromkeys(f"{1000 * value:.3g}" for value in (seconds.min(), seconds.max()))
+    spread = 100 * float(inside["plain_step_spread"].astype(float).median())
+    return f"{' to '.join(ends)} ms on {device} (quartiles within a run {spread:.0f} % apart)"
 
 
 def _ratio_cell(group: pd.DataFrame, inside: pd.DataFrame) -> Cell:

@@ -49,11 +49,14 @@ class Runs:
             `network`, `network_version`, `budget` and its `epochs` and `baseline_copies`, `protocol`,
             `protocol_version`; `device`, and `on_gpu`, whether that is a GPU, None if unknown; `host`; `code`,
             `commit` and `dirty`, whether files differed from it; `train_images`, `test_images`; `seconds_<phase>` (NaN
-            for a run that changed its device) and `image_passes_<phase>` for each of `PHASES`; and the decisions of
-            the protocol that tables and figures quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation`
-            (radians), `maximum_log_scale`, `maximum_shear`. For planted data: `law`, the name of the distribution;
-            `recovery_error` over all coordinates and `recovery_error_planted` over those that it changes;
-            `law_comparison` and `law_label`, `comparison` and `label` as if no distribution told the data sets apart.
+            for a run that changed its device) and `image_passes_<phase>` for each of `PHASES`; `plain_steps` of search
+            and training together, over all devices, and of the last attempt the median `plain_step_seconds` that one
+            took and its `plain_step_spread`, the distance of the quartiles as a fraction of that (NaN where earlier
+            versions took part); and the decisions of the protocol that tables and figures quote: `calibration_bins`,
+            `test_time_repeats`, `maximum_rotation` (radians), `maximum_log_scale`, `maximum_shear`. For planted data:
+            `law`, the name of the distribution; `recovery_error` over all coordinates and `recovery_error_planted`
+            over those that it changes; `law_comparison` and `law_label`, `comparison` and `label` as if no
+            distribution told the data sets apart.
             For tuned hyperparameters: `tuning_trials`, `tuning_search`, `tuning_device` and `tuning_seconds` of all
             trials together, the same for each seed (NaN for several devices). Results of unfinished runs are NaN or
             None.

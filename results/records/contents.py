@@ -21,6 +21,7 @@ Degrees = Annotated[float, Field(ge=-360, le=360)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 """Any count that floating-point numbers hold to the last digit."""
 Positive = Annotated[Count, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, le=1e12)]
 HIGHEST = {"accuracy": 1.0, "brier": 2.0, "ece": 1.0, "ece_equal_mass": 1.0}
 """Largest possible values of metrics; all metrics are at least 0."""
 
@@ -77,6 +78,13 @@ class Planted(_Stored):
     coordinates: tuple[str, ...]
 
 
+class PlainStepTiming(_Stored):
+    """How the plain step was timed in one attempt: the median of some steps and their three quartiles, in seconds."""
+
+    seconds: Seconds
+    quartiles: tuple[Seconds, Seconds, Seconds]
+
+
 class Result(_Stored):
     """Content of `result.json`.
 
@@ -88,6 +96,9 @@ class Result(_Stored):
         learned_at_start: The same before the first step; empty if they are searched for or unknown.
         seconds: By name of device, wall-clock seconds of each phase.
         image_passes: Images through a network in each phase, forwards.
+        plain_steps: The seconds of each phase divided by those of a plain step in the same attempt; None if a part of
+            the run did not time one, as in earlier versions.
+        plain_step_timings: How that was timed, for each attempt that did.
         epochs: Epochs of the training phase; None of versions that trained every method for those of the budget.
         code: Git commit of the code and whether files differed from it.
         train_images: Number of training images.
@@ -104,6 +115,8 @@ class Result(_Stored):
     learned_at_start: dict[str, Number] = {}
     seconds: dict[str, dict[str, Amount]]
     image_passes: dict[str, Count]
+    plain_steps: dict[str, Amount] | None = None
+    plain_step_timings: tuple[PlainStepTiming, ...] = ()
     epochs: Positive | None = None
     code: Code = Code()
     train_images: Positive

@@ -12,7 +12,7 @@ from augbench.bench.augmentation.transform_distribution import recovery_error
 from augbench.bench.experiment.labels import RunLabels
 from augbench.bench.experiment.spec import RunSpec, settings_in_words
 from augbench.bench.experiment.tuning_cost import TuningCost
-from augbench.bench.training.cost import PHASES
+from augbench.bench.training.cost import COMPARED, PHASES
 from augbench.results.records.contents import Result
 from augbench.results.records.outcomes import Outcomes
 from augbench.results.records.record import Record
@@ -26,6 +26,7 @@ _PROTOCOL_COLUMNS = (
     *("calibration_bins", "test_time_repeats"),
     *("maximum_rotation", "maximum_log_scale", "maximum_shear"),
 )
+_PLAIN_STEP_COLUMNS = ("plain_steps", "plain_step_seconds", "plain_step_spread")
 _TUNING_COLUMNS = ("tuning_trials", "tuning_search", "tuning_device", "tuning_seconds")
 RUN_COLUMNS = (
     *("identity", "state", "cause", "reason", "asked", "source"),
@@ -34,6 +35,7 @@ RUN_COLUMNS = (
     *("device", "on_gpu", "host", "code", "commit", "dirty", "train_images", "test_images"),
     *(f"seconds_{phase}" for phase in PHASES),
     *(f"image_passes_{phase}" for phase in PHASES),
+    *_PLAIN_STEP_COLUMNS,
     *_PROTOCOL_COLUMNS,
     *("law", "recovery_error", "recovery_error_planted", "law_comparison", "law_label"),
     *_TUNING_COLUMNS,
@@ -94,7 +96,18 @@ def _of_result(result: Result) -> dict[str, Any]:
         "test_images": result.test_images,
         **{f"seconds_{phase}": seconds.get(phase, math.nan) for phase in PHASES},
         **{f"image_passes_{phase}": result.image_passes.get(phase, 0) for phase in PHASES},
+        **_plain_steps(result),
     }
+
+
+def _plain_steps(result: Result) -> dict[str, Any]:
+    steps = math.nan if result.plain_steps is None else sum(result.plain_steps.get(phase, 0.0) for phase in COMPARED)
+    if not result.plain_step_timings:
+        return {"plain_steps": steps}
+    timing = result.plain_step_timings[-1]
+    lower, _, upper = timing.quartiles
+    values = (steps, timing.seconds, (upper - lower) / timing.seconds)
+    return dict(zip(_PLAIN_STEP_COLUMNS, values, strict=True))
 
 
 def _tuning(cost: TuningCost) -> dict[str, Any]:

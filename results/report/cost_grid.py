@@ -1,20 +1,23 @@
 """The table of costs: time and image passes of each method on each data set, and of all runs together."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from augbench.bench.training.cost import PHASES
 from augbench.results.model.costs import (
+    PLAIN_STEPS,
     SECONDS_IN_AN_HOUR,
     TUNING_COLUMNS,
     passes_cell,
+    plain_step_cells,
+    plain_steps_definition,
     tuning_cell,
     tuning_definitions,
 )
 from augbench.results.model.frame import Runs
-from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, Column, mean_cell
+from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, Cell, Column, mean_cell
 from augbench.results.report.grid import (
     NAMES,
     Grid,
@@ -37,6 +40,7 @@ def cost_grid(runs: Runs) -> Grid | None:
     if finished.empty:
         return None
     unit = time_unit(runs)
+    counts_steps = bool(finished["plain_steps"].notna().any())
     tuning = TUNING_COLUMNS if finished["tuning_trials"].notna().any() else ()
     is_compiled = bool((finished["seconds_compilation"] > 0).any())  # only where a budget asks for it
     phases = [phase for phase in PHASES if is_compiled or phase != "compilation"]
@@ -45,28 +49,36 @@ def cost_grid(runs: Runs) -> Grid | None:
         GridColumn("n"),
         *(GridColumn(f"{phase.capitalize()} ({unit.name})") for phase in phases),
         GridColumn("All seeds together (h)"),
+        *([GridColumn(PLAIN_STEPS.heading)] if counts_steps else []),
         *(GridColumn(column.heading) for column in tuning),
         GridColumn("Search passes"),
         GridColumn("Training passes"),
         *device_columns(finished),
     )
-    rows = tuple(
-        (*_row(group, inside, unit, phases, tuning), *device_cells(finished, inside["device"]))
-        for _, group in finished.groupby("comparison", sort=False)
-        for _, inside in group.groupby("label", sort=False)
-    )
-    notes = (*_totals(finished), *(tuning_definitions(tuning) if tuning else []))
-    return Grid("costs", "Time and image passes: means over seeds", "rows", columns, rows, notes)
+    rows = []
+    for _, group in finished.groupby("comparison", sort=False):
+        steps = plain_step_cells(group) if counts_steps else None
+        for _, inside in group.groupby("label", sort=False):
+            cells = _row(group, inside, unit, phases, tuning, steps)
+            rows.append((*cells, *device_cells(finished, inside["device"])))
+    notes = (*_totals(finished), *plain_steps_definition(finished), *(tuning_definitions(tuning) if tuning else []))
+    return Grid("costs", "Time and image passes: means over seeds", "rows", columns, tuple(rows), notes)
 
 
 def _row(
-    group: pd.DataFrame, inside: pd.DataFrame, unit: TimeUnit, phases: Sequence[str], tuning: Sequence[Column]
+    group: pd.DataFrame,
+    inside: pd.DataFrame,
+    unit: TimeUnit,
+    phases: Sequence[str],
+    tuning: Sequence[Column],
+    steps: Mapping[str, Cell] | None,
 ) -> list[GridCell]:
     cells = [*text_cells(inside["label"].iloc[0], inside["comparison"].iloc[0], len(inside))]
     cells += [mean_time_cell(inside, [phase], unit) for phase in phases]
     hours = _hours(inside)
     one_clock = only_device(inside["device"]) != SEVERAL_DEVICES and not math.isnan(hours)
     cells.append(number_cell(hours, 1, 2 if hours >= 1 else 3) if one_clock else GridCell(NOTHING))
+    cells += [] if steps is None else [cell_of(steps.get(str(inside["label"].iloc[0]), Cell(NOTHING)))]
     cells += [cell_of(tuning_cell(group, inside, column)) for column in tuning]
     cells += [cell_of(passes_cell(inside[f"image_passes_{phase}"])) for phase in ("search", "training")]
     return cells

@@ -8,6 +8,7 @@ import pandas as pd
 
 from augbench.bench.experiment.labels import method_rank
 from augbench.results.model.cells import accuracy_digits, asked_seeds, by_comparison, score_cells, scores_of
+from augbench.results.model.costs import PLAIN_STEPS, plain_step_cells, plain_steps_definition
 from augbench.results.model.definitions import (
     accuracy_definition,
     bold_definitions,
@@ -37,13 +38,19 @@ Measures = Iterator[tuple[Column, Mapping[str, Cell]]]
 
 
 def accuracy_tables(runs: Runs) -> list[Table]:
-    """Compare accuracies by number of test-time draws, hours, and hours beyond those of `none` (tab:CIFARAccuracy)."""
+    """Compare accuracies by test-time draws, hours, hours beyond those of `none`, plain steps (tab:CIFARAccuracy)."""
     finished = runs.finished()
-    definitions = (_accuracy_definition(runs, finished), HOURS_DEFINITION, *resolution_definitions(runs, finished))
+    definitions = (
+        _accuracy_definition(runs, finished),
+        HOURS_DEFINITION,
+        *plain_steps_definition(finished),
+        *resolution_definitions(runs, finished),
+    )
 
     def measures(here: Runs, group: pd.DataFrame) -> Measures:
         yield from _accuracies(here, group)
         yield from hours_rows(group, asked_seeds(group))
+        yield PLAIN_STEPS, plain_step_cells(group)
 
     return _tables("accuracy", "Accuracy and cost", runs, finished, measures, definitions)
 

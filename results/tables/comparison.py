@@ -6,8 +6,11 @@ import pandas as pd
 
 from augbench.results.model.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.model.costs import (
+    PLAIN_STEPS,
     TUNING_COLUMNS,
     passes_cell,
+    plain_step_cells,
+    plain_steps_definition,
     time_cell,
     tuning_cell,
     tuning_definitions,
@@ -53,6 +56,7 @@ def comparison_table(runs: Runs) -> Table:
             for column in columns
             if column.draws is not None
         }
+        scores[PLAIN_STEPS] = plain_step_cells(group)
         rows += [_row(group, inside, columns, scores) for _, inside in group.groupby("label", sort=False)]
     return Table(
         "comparison",
@@ -84,6 +88,7 @@ def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]
         columns.append(Column("Compilation (s)", "compilation_seconds", None, "seconds"))
     columns.append(Column("Evaluation (s)", "evaluation_seconds", None, "seconds"))
     columns.append(Column("Time / none", "time_ratio", None, "ratio", rank=5))
+    columns += [PLAIN_STEPS] if finished["plain_steps"].notna().any() else []
     columns += TUNING_COLUMNS if finished["tuning_trials"].notna().any() else []
     columns.append(Column("Image passes", "training_image_passes", None, "images", rank=7))
     return tuple(columns)
@@ -150,5 +155,6 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
         "seconds of search and training as a multiple of those of none, one copy of each image, with the same data, "
         "network, budget and device; compilation and evaluation are not counted. Image passes: images through the "
         "network in training, forwards; search passes: through any network in the search.",
+        *plain_steps_definition(finished),
         *tuning_definitions(columns),
     )

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from fake_clock import TICKING, FakeClock, ticking_network
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.experiment.acceleration import Acceleration
-from augbench.bench.experiment.catalogues import networks
 from augbench.bench.experiment.spec import RunSpec, network_component
-from augbench.bench.networks.base import NetworkSource
 from augbench.bench.planning import calibration
 from augbench.bench.planning.calibration import (
     Measurement,
@@ -23,9 +21,7 @@ from augbench.bench.planning.calibration import (
     doubled,
     measure,
     read_measurements,
-    repeated,
 )
-from augbench.bench.registry.registry import Entry
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.cost import Cost
@@ -35,23 +31,8 @@ from augbench.bench.training.trainer import Trainer
 from augbench.bench.training.worker import execute, load_dataset
 
 MakeSpec = Callable[..., RunSpec]
-Measured = Callable[..., tuple[Measurement, "FakeClock"]]
+Measured = Callable[..., tuple[Measurement, FakeClock]]
 CPU = torch.device("cpu")
-
-
-class FakeClock:
-    """A clock that moves only when it is told to."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        """Tell the time."""
-        return self.seconds
-
-    def passes(self, seconds: float) -> None:
-        """Let time pass."""
-        self.seconds += seconds
 
 
 def test_work_is_doubled_until_it_takes_long() -> None:
@@ -78,43 +59,21 @@ def test_work_that_is_done_only_once_does_not_count() -> None:
     assert sizes == [2, 2, 4, 8, 16, 16]
 
 
-@pytest.mark.parametrize(("each", "times"), [(0.01, 20), (2.5, 3), (100.0, 2)])
-def test_steps_are_repeated_for_some_seconds_and_at_least_twice(each: float, times: int) -> None:
-    clock = FakeClock()
-    assert repeated(lambda: clock.passes(each), clock) == [pytest.approx(each)] * times
-
-
 @pytest.fixture
 def measured(few_digits: None, make_spec: MakeSpec, settings: ExecutionSettings) -> Iterator[Measured]:
     """Measure a run whose network takes so many seconds for an image, in training and in evaluation."""
     clock, seconds = FakeClock(), [0.0, 0.0]
 
-    class Ticking(nn.Module):
-        def __init__(self, channels: int, classes: int) -> None:
-            super().__init__()
-            self.network = networks().get("tiny")().build(channels, classes)
-
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            clock.passes(seconds[not self.training] * len(images))
-            logits: torch.Tensor = self.network(images)
-            return logits
-
-    class Source(NetworkSource):
-        name = "ticking"
-
-        def build(self, channels: int, classes: int) -> nn.Module:
-            return Ticking(channels, classes)
-
     def run(method: str, training: float, evaluation: float = 0.0, **changes: Any) -> tuple[Measurement, FakeClock]:
         seconds[:] = training, evaluation
-        spec = make_spec(method, epochs=5).model_copy(update={"network": network_component("ticking")})
+        spec = make_spec(method, epochs=5).model_copy(update={"network": network_component(TICKING)})
         for part, values in changes.items():
             spec = spec.model_copy(update={part: getattr(spec, part).model_copy(update=values)})
         found = measure(spec, load_dataset(spec.dataset, settings.data), CPU, clock)
         assert (found.kind, found.device, found.gpu) == (spec.configuration, describe_device(CPU), False)
         return found, clock
 
-    with networks().holding(Entry("ticking", Source, "a test")):
+    with ticking_network(clock, seconds):
         yield run
 
 
@@ -198,7 +157,7 @@ def test_a_real_run_takes_about_as_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # seconds of this process and not of the clock on the wall, so that it does not matter what else goes on
-    monkeypatch.setattr(Cost, "_now", lambda self: time.process_time())
+    monkeypatch.setattr(Cost, "now", lambda self: time.process_time())
     spec = make_spec(method, epochs=2)
     measured = measure(spec, load_dataset(spec.dataset, settings.data), CPU, time.process_time)
     folder = make_folder(spec)

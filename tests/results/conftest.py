@@ -96,6 +96,8 @@ def _measured(
     search_seconds: float = 0.0,
     search_passes: int = 0,
     compilation_seconds: float = 0.0,
+    plain_steps: float | None = None,
+    plain_step_ms: Sequence[float] = (2.0, 2.0, 2.0),
     planted: tuple[str, Sequence[str]] | None = None,
     recovery: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
@@ -103,17 +105,24 @@ def _measured(
 
     `accuracy` is that of each number of test-time draws, or without any; `probe` is the accuracy at PROBE_DEGREES
     of images that had `probe_pixels` a side when they were turned, or None for a record of an earlier version.
+    `plain_steps` is the cost of training in that unit, of a version that counts it; two milliseconds each by default.
     `planted` is the name of a law with the coordinates that it changes, `recovery` the distance in each coordinate.
     """
     seconds = {"search": search_seconds, "training": training_seconds, "evaluation": 1.0}
     seconds["compilation"] = compilation_seconds
     by_draws = accuracy if isinstance(accuracy, Mapping) else {0: accuracy}
+    steps: dict[str, Any] = {}
+    if plain_steps is not None:
+        quartiles = [value / 1000 for value in plain_step_ms]
+        steps["plain_steps"] = {**dict.fromkeys(seconds, 0.0), "training": plain_steps, "evaluation": 1e6}
+        steps["plain_step_timings"] = [{"seconds": quartiles[1], "quartiles": quartiles}]
     law = {} if planted is None else {"planted": {"law": planted[0], "coordinates": list(planted[1])}}
     return {
         "metrics": {str(draws): _metrics(value) for draws, value in by_draws.items()},
         "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe), "pixels": probe_pixels},
         "seconds": {name: dict(seconds) for name in device.split(" + ")},
         "image_passes": {"search": search_passes, "training": 8000, "evaluation": 4, "compilation": 0},
+        **steps,
         **law,
         **({} if recovery is None else {"recovery": dict(recovery)}),
     }

@@ -90,6 +90,37 @@ def test_hours_of_different_devices_stand_in_different_rows(tmp_path: Path, writ
     assert "(k/N): only k of the N seeds ran on that one device" in " ".join(table.definitions)
 
 
+def test_plain_steps_are_averaged_over_devices(tmp_path: Path, write_run: WriteRun) -> None:
+    slow, fast = {"device": "cpu one", "plain_step_ms": (9.0, 10.0, 12.0)}, {"device": "gpu two", "gpu": True}
+    write_run("none", plain_steps=1000.0, training_seconds=10.0, **slow)
+    write_run("none", seed=1, plain_steps=1200.0, training_seconds=2.4, plain_step_ms=(2.0, 2.0, 2.2), **fast)
+    write_run("scale", plain_steps=10_000.0, training_seconds=100.0, **slow)
+    write_run("scale", seed=1, plain_steps=11_000.0, **fast)
+    write_run("scale", seed=2)  # of an earlier version
+    write_run("fixed", device="cpu one + gpu two", plain_steps=2000.0)  # went on elsewhere
+    write_run("augerino")
+    (table,) = accuracy_tables(load_runs(tmp_path))
+    shown = dict(zip(headings(table), texts(table)["Plain steps (thousands)"], strict=True))
+    assert shown == {
+        "none": "1.1 ± 0.1 (2/3)",
+        "fixed": "2.0 (1/3)",
+        "augerino": "–",
+        "scale": "10.5 ± 0.7 (2/3)",
+    }
+    scale = cell(table, "Plain steps (thousands)", "scale")
+    assert (scale.mean, scale.sd, scale.count) == (10_500.0, pytest.approx(500 * math.sqrt(2)), 2)
+    (said,) = [text for text in table.definitions if text.startswith("Plain steps: ")]
+    # none on each device, scale on each, fixed on both; quartiles 30 and 30, and 10 and 0 % apart
+    assert "10 ms on cpu one (quartiles within a run 30 % apart)" in said
+    assert "2 ms on gpu two (quartiles within a run 5 % apart)" in said
+    assert "2 ms on cpu one + gpu two" in said
+
+
+def test_runs_of_earlier_versions_have_no_plain_steps(two_seeds: Runs) -> None:
+    assert not any(row.label.startswith("Plain steps") for row in accuracy_tables(two_seeds)[0].rows)
+    assert two_seeds.runs["plain_steps"].isna().all()
+
+
 def test_few_hours_are_shown_in_minutes_and_kept_in_hours(tmp_path: Path, write_run: WriteRun) -> None:
     write_run("none", training_seconds=90.0)
     write_run("scale", training_seconds=60.0)

@@ -1,5 +1,6 @@
 """The numbers of the comparison table, checked by hand."""
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from cells import bold, cell, headings
 
+from augbench.bench.common.files import write_json
 from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.results.model.frame import load_runs
@@ -124,6 +126,25 @@ def test_the_time_ratio_counts_the_search(tmp_path: Path, write_run: WriteRun) -
     table = comparison_table(load_runs(tmp_path))
     ratio = headings(table).index("Time / none")
     assert [row.cells[ratio].text for row in table.rows] == ["×1.0", "×3.5", "–"]
+
+
+def test_plain_steps_count_search_and_training_with_three_digits(tmp_path: Path, write_run: WriteRun) -> None:
+    write_run("none", plain_steps=62.0)
+    write_run("scale", plain_steps=241.0)
+    write_run("none", plain_steps=62_000.0, dataset="rotmnist5k")
+    folder = write_run("scale", plain_steps=241_000.0, dataset="rotmnist5k")
+    result = json.loads((folder.path / "result.json").read_text())
+    result["plain_steps"]["search"] = 200_000.0  # evaluation has a million, which are not counted
+    write_json(folder.path / "result.json", result)
+    table = comparison_table(load_runs(tmp_path))
+    column = headings(table).index("Plain steps (thousands)")
+    assert headings(table)[column - 1] == "Time / none"
+    assert [row.cells[column].text for row in table.rows] == ["0.062", "0.241", "62", "441"]
+    grid = cost_grid(load_runs(tmp_path))
+    assert grid is not None
+    index = [column.heading for column in grid.columns].index("Plain steps (thousands)")
+    assert [(row[index].text, row[index].value) for row in grid.rows][-1] == ("441", 441_000.0)
+    assert grid.notes[-1].startswith("Plain steps: ")
 
 
 def test_budgets_that_are_equal_in_passes_say_so(tmp_path: Path, write_run: WriteRun) -> None:

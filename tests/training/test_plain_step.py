@@ -1,0 +1,199 @@
+"""The plain step: timed by a clock of our own, added up over attempts, and without a trace in the run."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from fake_clock import TICKING, FakeClock, ticking_network
+from short_runs import Runs, result_of
+from torch import nn
+
+from augbench.bench.experiment.catalogues import networks
+from augbench.bench.experiment.spec import RunSpec, network_component
+from augbench.bench.networks.base import NetworkSource
+from augbench.bench.registry.registry import Entry
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training import cost, worker
+from augbench.bench.training.cost import Cost, repeated
+from augbench.bench.training.plain_step import time_plain_step
+from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
+from augbench.bench.training.trainer import Trainer
+
+CPU = torch.device("cpu")
+EACH = 0.001  # seconds that the ticking network takes for an image
+
+
+@pytest.fixture
+def clock() -> Iterator[FakeClock]:
+    """Register a network that takes a millisecond of this clock for an image in training, and none otherwise."""
+    found = FakeClock()
+    with ticking_network(found, [EACH, 0.0]):
+        yield found
+
+
+def with_budget(spec: RunSpec, network: str = TICKING, **budget: Any) -> RunSpec:
+    update = {"network": network_component(network), "budget": spec.budget.model_copy(update=budget)}
+    return spec.model_copy(update=update)
+
+
+@pytest.mark.parametrize(("each", "times"), [(0.01, 20), (2.5, 3), (100.0, 2)])
+def test_work_is_repeated_for_some_seconds_and_at_least_twice(each: float, times: int) -> None:
+    clock = FakeClock()
+    found = repeated(lambda: clock.passes(each), clock, fewest=2, most=20, seconds=6.0)
+    assert found == [pytest.approx(each)] * times
+
+
+@pytest.mark.parametrize(
+    ("method", "budget", "images", "steps"),
+    [
+        ("none", {"epochs": 2, "batch_size": 100}, 100, 3),  # 8 steps; a twentieth is less than the fewest
+        ("none", {"epochs": 50, "batch_size": 100}, 100, 10),  # a twentieth of 200 steps, which is a second, too
+        ("none", {"epochs": 1000, "batch_size": 50}, 50, 20),  # no more than a second
+        ("scale", {"epochs": 2, "batch_size": 100}, 100, 3),  # one copy of each image, though the method makes four
+        ("scale", {"epochs": 2, "batch_size": 100, "copies_in_batch": True}, 100, 3),  # as `none` has
+        ("none", {"epochs": 2, "batch_size": 1000}, 400, 3),  # all images there are
+    ],
+)
+def test_the_step_is_that_of_the_budget_with_one_copy_of_each_image(
+    method: str, budget: dict[str, Any], images: int, steps: int, clock: FakeClock, runs: Runs
+) -> None:
+    trainer = runs.trainer(with_budget(runs.spec(method), **budget))
+    time_plain_step(trainer, StopSignal(), clock)
+    (timing,) = trainer.cost.plain_step_timings
+    assert trainer.cost.plain_step_seconds == timing["seconds"] == pytest.approx(images * EACH)
+    assert timing["quartiles"] == [pytest.approx(images * EACH)] * 3
+    assert (timing["images"], timing["steps"], timing["threads"]) == (images, steps, torch.get_num_threads())
+
+
+def test_median_and_quartiles_are_those_of_the_timed_steps(
+    clock: FakeClock, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = runs.trainer(with_budget(runs.spec(), epochs=25, batch_size=100))  # 100 steps, of which 5 are timed
+    delays = iter([9.0, 0.03, 0.0, 0.01, 0.04, 0.02])  # the first step, long enough to be the only one that warms up
+    step = torch.optim.Adam.step
+
+    def slow(self: torch.optim.Adam, *arguments: Any, **named: Any) -> Any:
+        clock.passes(next(delays))
+        return step(self, *arguments, **named)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", slow)
+    time_plain_step(trainer, StopSignal(), clock)
+    (timing,) = trainer.cost.plain_step_timings
+    assert timing["quartiles"] == [pytest.approx(0.1 + delay) for delay in (0.01, 0.02, 0.03)]
+    assert timing["seconds"] == pytest.approx(0.12)
+
+
+def in_phase(cost: Cost, name: str, seconds: float, clock: FakeClock) -> None:
+    with cost.phase(name):
+        clock.passes(seconds)
+
+
+@pytest.fixture
+def clocked(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """Have all costs use one clock."""
+    found = FakeClock()
+    monkeypatch.setattr(Cost, "now", lambda self: found())
+    return found
+
+
+def test_seconds_are_divided_by_the_plain_step_of_their_attempt(clocked: FakeClock) -> None:
+    first = Cost(CPU)
+    first.count_in_plain_steps(0.5, {"threads": 1})
+    in_phase(first, "search", 3.0, clocked)
+    in_phase(first, "training", 4.0, clocked)
+    second = Cost(CPU)
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    second.count_in_plain_steps(0.25, {"threads": 2})
+    in_phase(second, "training", 1.0, clocked)
+    in_phase(second, "evaluation", 2.0, clocked)
+    assert second.plain_steps == {"search": 6.0, "training": 12.0, "evaluation": 8.0, "compilation": 0.0}
+    assert second.plain_step_timings == [{"threads": 1, "seconds": 0.5}, {"threads": 2, "seconds": 0.25}]
+    assert first.plain_steps == {"search": 6.0, "training": 8.0, "evaluation": 0.0, "compilation": 0.0}
+    second.forget("search")
+    assert (second.plain_steps or {})["search"] == 0.0
+
+
+def test_time_without_the_unit_leaves_the_whole_unknown(clocked: FakeClock) -> None:
+    untimed = Cost(CPU)
+    in_phase(untimed, "training", 1.0, clocked)
+    earlier = Cost(CPU)
+    earlier.load_state_dict({"seconds": {}, "image_passes": {}})  # of a version that timed no plain step
+    for cost_of_run in (untimed, earlier):
+        cost_of_run.count_in_plain_steps(0.5, {})
+        in_phase(cost_of_run, "training", 1.0, clocked)
+        cost_of_run.forget("search")
+        assert cost_of_run.state_dict()["plain_steps"] is None
+
+
+def test_nothing_of_a_run_changes(clock: FakeClock, runs: Runs) -> None:
+    trainer = runs.trainer(with_budget(runs.spec("scale")))
+    before = json.dumps(_plain(trainer))
+    time_plain_step(trainer, StopSignal(), clock)
+    assert json.dumps(_plain(trainer)) == before
+
+
+def _plain(trainer: Trainer) -> dict[str, Any]:
+    """Everything that training goes on from, without costs."""
+    state = trainer.state_dict()
+    kept = {name: state[name] for name in ("network", "optimizer", "method", "augmentation", "global", "sums")}
+    leaves, _ = torch.utils._pytree.tree_flatten(kept)
+    return {"leaves": [leaf.tolist() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]}
+
+
+@pytest.mark.parametrize("method", ["none", pytest.param("scale", marks=pytest.mark.slow)])
+def test_a_run_ends_bit_for_bit_as_without_it(
+    method: str, runs: Runs, outcome: Callable[[RunFolder], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = runs.done(method)
+    monkeypatch.setattr(worker, "time_plain_step", lambda trainer, stop: None)
+    plain = runs.done(method)
+    assert outcome(timed) == outcome(plain)
+    assert result_of(plain)["plain_steps"] is None
+    found = result_of(timed)
+    ((device, seconds),), (timing,) = found["seconds"].items(), found["plain_step_timings"]
+    assert timing["device"] == device
+    assert found["plain_steps"] == pytest.approx({name: each / timing["seconds"] for name, each in seconds.items()})
+
+
+def test_a_run_that_goes_on_elsewhere_adds_up(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = runs.folder()
+    for name, step, questions in (("first device", 0.5, 3), ("second device", 0.25, None)):
+        monkeypatch.setattr(cost, "describe_device", lambda device, name=name: name)
+        monkeypatch.setattr(
+            worker, "time_plain_step", lambda trainer, stop, step=step: trainer.cost.count_in_plain_steps(step, {})
+        )
+        runs.execute(folder, questions)
+    found = result_of(folder)
+    first, second = found["seconds"]["first device"], found["seconds"]["second device"]
+    expected = {phase: first[phase] / 0.5 + second[phase] / 0.25 for phase in first}
+    assert found["plain_steps"] == pytest.approx(expected)
+    assert first["training"] > 0 < second["training"]
+    assert [timing["seconds"] for timing in found["plain_step_timings"]] == [0.5, 0.25]
+
+
+def test_a_run_that_is_to_stop_stops_before_the_next_plain_step(clock: FakeClock, runs: Runs) -> None:
+    trainer, stop = runs.trainer(with_budget(runs.spec())), StopSignal()
+    stop.request(StopCause.REQUESTED)
+    with pytest.raises(StopRequested):
+        time_plain_step(trainer, stop, clock)
+    assert clock.seconds == 0.0
+    assert trainer.cost.plain_step_timings == []
+
+
+class NormalisedOverTheBatch(NetworkSource):
+    """A network that cannot train on a single image."""
+
+    def build(self, channels: int, classes: int) -> nn.Module:
+        """Build it."""
+        return nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.BatchNorm1d(4), nn.Linear(4, classes))
+
+
+def test_a_network_that_cannot_train_on_one_copy_has_no_plain_step(runs: Runs) -> None:
+    with networks().holding(Entry("over-the-batch", NormalisedOverTheBatch, "a test")):
+        spec = with_budget(runs.spec("scale", epochs=1), "over-the-batch", batch_size=1)  # four copies of one image
+        folder = runs.done(spec)
+    assert result_of(folder)["plain_steps"] is None
+    assert "The plain step cannot be timed" in folder.log.read_text()
+    assert folder.state() is RunState.DONE
