@@ -69,36 +69,42 @@ def _runs(place: Path, settings: Settings, rounds: int) -> list[float]:
     """Execute runs one after the other; the first one, which warms up, is not counted."""
     execution = ExecutionSettings(str(settings.device), workers=1, threads=settings.threads, data=place)
     methods = [method for _ in range(rounds) for method in ("none", "scale")]
-    specs = [_spec(method, seed) for seed, method in enumerate(["none", *methods])]
+    specs = [short_run(method, seed) for seed, method in enumerate(["none", *methods])]
     seconds = [overhead_of_a_run(spec, place, execution) for spec in specs]
     return seconds[1:]
 
 
-def _spec(method: str, seed: int) -> RunSpec:
+def short_run(method: str, seed: int, epochs: int = 1) -> RunSpec:
+    """Specify a run of `tiny` on 4,000 digits."""
     return RunSpec(
         protocol=Protocol(test_time_draws=(1,), test_time_repeats=1, probe_angles=1),
         method=method_component(method, {}, "the benchmark"),
         dataset=dataset_component("mnist5k", {"size": 14}, "the benchmark"),
         network=network_component("tiny"),
-        budget=Budget(epochs=1),
+        budget=Budget(epochs=epochs),
         seed=seed,
     )
 
 
 def overhead_of_a_run(spec: RunSpec, place: Path, settings: ExecutionSettings) -> float:
-    """Execute a run and return its wall-clock seconds beside those on its clocks.
+    """Execute a run and return its wall-clock seconds beside those on its clocks."""
+    start = time.perf_counter()
+    result = result_of(spec, place, settings)
+    return time.perf_counter() - start - clocked(result)
+
+
+def result_of(spec: RunSpec, place: Path, settings: ExecutionSettings) -> Mapping[str, Any]:
+    """Execute a run below a folder and return its result.
 
     Raises:
         RuntimeError: If it did not finish.
     """
-    start = time.perf_counter()
     folder = RunFolder(place / "runs" / spec.folder_name)
     folder.write_spec(spec)
     state = execute(folder, settings, StopSignal())
-    wall = time.perf_counter() - start
     if state is not RunState.DONE:
         raise RuntimeError(f"the run ended as {state}: {folder.read_status()}")
-    return wall - clocked(folder.read_result() or {})
+    return folder.read_result() or {}
 
 
 def clocked(result: Mapping[str, Any]) -> float:
