@@ -8,10 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
-from augbench.bench.common.errors import UserError
 from augbench.bench.common.randomness import epoch_order
-from augbench.bench.contract.method import AugmentedBatch
-from augbench.bench.runs.run_log import logger
+from augbench.bench.contract.method import AugmentedBatch, repeat
 from augbench.bench.training.cost import Clock, repeated
 from augbench.bench.training.forward_pass import ForwardPass
 from augbench.bench.training.provenance import describe_device
@@ -27,12 +25,13 @@ SHARE_OF_RUN = 0.05  # of the run's steps, at most: a short run is not to take m
 def time_plain_step(trainer: Trainer, stop: StopSignal, clock: Clock | None = None) -> None:
     """Time the plain step of a run and have its cost count in it from now on.
 
-    It is one step of the run's network on a whole batch with one copy of each image: gather them, scale them to [0, 1],
-    forwards, backwards, optimiser. Precision, memory order and optimiser are those of the budget; nothing is compiled,
-    which would take minutes. So it is the same step for all methods of a comparison. Nothing of the run changes: the
-    network is another one, and torch's random state is set back.
+    A step without augmentation is timed on as many images as go through the network in a step of the run, copies
+    included: gather them, scale them to [0, 1], forwards, backwards, optimiser. Precision, memory order and optimiser
+    are those of the budget; nothing is compiled, which would take minutes. Of that time, the plain step is the share of
+    a batch with one copy of each image. So it is the same unit for all methods of a comparison, and does not depend on
+    how much better than a small batch a device does a large one.
 
-    Where the network cannot train on such a batch, as on a single image, the cost stays unknown in this unit.
+    Nothing of the run changes: the network is another one, and torch's random state is set back.
 
     Args:
         trainer: The run.
@@ -44,16 +43,14 @@ def time_plain_step(trainer: Trainer, stop: StopSignal, clock: Clock | None = No
     """
     now = clock or trainer.cost.now
     most = max(FEWEST_STEPS, int(SHARE_OF_RUN * trainer.total_steps))
-    images = min(trainer.spec.budget.images_in_batch(1), len(trainer.data.train))
+    images = min(trainer.batch_size, len(trainer.data.train)) * trainer.method.copies
+    in_plain_batch = min(trainer.spec.budget.images_in_batch(1), len(trainer.data.train))
     with torch.random.fork_rng([trainer.device] if trainer.device.type == "cuda" else []):
         step = _unless_stopped(_plain_step(trainer, images), stop)
-        try:
-            repeated(step, now, fewest=1, most=WARM_UP_STEPS, seconds=WARM_UP_SECONDS)
-            times = repeated(step, now, fewest=FEWEST_STEPS, most=most, seconds=MOST_SECONDS)
-        except UserError as error:
-            logger.warning("The plain step cannot be timed: %s", error)
-            return
-    trainer.cost.count_in_plain_steps(statistics.median(times), _described(trainer, images, times))
+        repeated(step, now, fewest=1, most=WARM_UP_STEPS, seconds=WARM_UP_SECONDS)
+        times = repeated(step, now, fewest=FEWEST_STEPS, most=most, seconds=MOST_SECONDS)
+    share = in_plain_batch / images
+    trainer.cost.count_in_plain_steps(share * statistics.median(times), _described(trainer, images, times, share))
 
 
 def _plain_step(trainer: Trainer, images: int) -> Callable[[], object]:
@@ -64,7 +61,8 @@ def _plain_step(trainer: Trainer, images: int) -> Callable[[], object]:
     forward_pass, optimizer = ForwardPass(network, budget.acceleration, device), network_optimizer(network, budget)
     for group in optimizer.param_groups:
         group["lr"] = 0.0
-    batch = epoch_order(trainer.spec.seed, 0, len(train))[:images].to(device)
+    order = epoch_order(trainer.spec.seed, 0, len(train))
+    batch = repeat(order[: images // trainer.method.copies], trainer.method.copies).to(device)
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
@@ -84,12 +82,12 @@ def _unless_stopped(step: Callable[[], object], stop: StopSignal) -> Callable[[]
     return checked
 
 
-def _described(trainer: Trainer, images: int, times: list[float]) -> dict[str, Any]:
-    """Describe the timing for the record: median and quartiles, in seconds."""
+def _described(trainer: Trainer, images: int, times: list[float], share: float) -> dict[str, Any]:
+    """Describe the timing for the record, with the quartiles of the plain step in seconds."""
     return {
         "device": describe_device(trainer.device),
         "threads": torch.get_num_threads(),
         "images": images,
         "steps": len(times),
-        "quartiles": statistics.quantiles(times, n=4, method="inclusive"),
+        "quartiles": [share * quartile for quartile in statistics.quantiles(times, n=4, method="inclusive")],
     }

@@ -59,10 +59,11 @@ def plain_steps_definition(finished: pd.DataFrame) -> list[str]:
     took = "; ".join(_timed(str(device), inside) for device, inside in timed.groupby("device", sort=False))
     return [
         "Plain steps: seconds of search and training, divided by those of a plain step, which each attempt at a run "
-        "times for up to a second before it begins: training the same network on a batch of the same budget, one copy "
-        "of each image, without augmentation, not compiled. They may be compared between devices, as far as these slow "
-        "down augmentation and network by the same factor. ± is over seeds and includes the error of the timing. A "
-        f"plain step took {took}."
+        "times for up to a second before it begins: a training step of the same network on a batch of the budget, one "
+        "copy of each image, without augmentation, not compiled. It is timed on as many images at once as the method "
+        "puts through the network, and the time is shared out. Plain steps may be compared between devices, as far as "
+        "these slow down augmentation and network by the same factor. ± is over seeds and includes the error of the "
+        f"timing. A plain step took {took}."
     ]
 
 

@@ -2,19 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
 import pytest
 import torch
 from fake_clock import TICKING, FakeClock, ticking_network
 from short_runs import Runs, result_of
-from torch import nn
 
-from augbench.bench.experiment.catalogues import networks
 from augbench.bench.experiment.spec import RunSpec, network_component
-from augbench.bench.networks.base import NetworkSource
-from augbench.bench.registry.registry import Entry
-from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training import cost, worker
 from augbench.bench.training.cost import Cost, repeated
 from augbench.bench.training.plain_step import time_plain_step
@@ -45,26 +42,45 @@ def test_work_is_repeated_for_some_seconds_and_at_least_twice(each: float, times
     assert found == [pytest.approx(each)] * times
 
 
+def have_optimizer_take(seconds: Iterator[float], clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = torch.optim.Adam.step
+
+    def slow(self: torch.optim.Adam, *arguments: Any, **named: Any) -> Any:
+        clock.passes(next(seconds))
+        return step(self, *arguments, **named)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", slow)
+
+
 @pytest.mark.parametrize(
     ("method", "budget", "images", "steps"),
     [
-        ("none", {"epochs": 2, "batch_size": 100}, 100, 3),  # 8 steps; a twentieth is less than the fewest
-        ("none", {"epochs": 50, "batch_size": 100}, 100, 10),  # a twentieth of 200 steps, which is a second, too
-        ("none", {"epochs": 1000, "batch_size": 50}, 50, 20),  # no more than a second
-        ("scale", {"epochs": 2, "batch_size": 100}, 100, 3),  # one copy of each image, though the method makes four
-        ("scale", {"epochs": 2, "batch_size": 100, "copies_in_batch": True}, 100, 3),  # as `none` has
+        ("none", {"epochs": 2, "batch_size": 100}, 100, 3),  # of 8 steps a twentieth is less than the fewest
+        ("none", {"epochs": 25, "batch_size": 100}, 100, 5),  # a twentieth of 100 steps
+        ("none", {"epochs": 1000, "batch_size": 50}, 50, 13),  # no more than a second, 0.08 of which each takes
+        ("scale", {"epochs": 2, "batch_size": 100}, 400, 3),  # four copies of each image
+        ("scale", {"epochs": 2, "batch_size": 100, "copies_in_batch": True}, 100, 3),  # four copies of 25
         ("none", {"epochs": 2, "batch_size": 1000}, 400, 3),  # all images there are
     ],
 )
-def test_the_step_is_that_of_the_budget_with_one_copy_of_each_image(
-    method: str, budget: dict[str, Any], images: int, steps: int, clock: FakeClock, runs: Runs
+def test_the_unit_is_a_batch_with_one_copy_of_each_image_at_the_rate_of_the_batches_of_the_run(
+    method: str,
+    budget: dict[str, Any],
+    images: int,
+    steps: int,
+    clock: FakeClock,
+    runs: Runs,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    have_optimizer_take(repeat(0.03), clock, monkeypatch)  # which many images share
     trainer = runs.trainer(with_budget(runs.spec(method), **budget))
     time_plain_step(trainer, StopSignal(), clock)
     (timing,) = trainer.cost.plain_step_timings
-    assert trainer.cost.plain_step_seconds == timing["seconds"] == pytest.approx(images * EACH)
-    assert timing["quartiles"] == [pytest.approx(images * EACH)] * 3
-    assert (timing["images"], timing["steps"], timing["threads"]) == (images, steps, torch.get_num_threads())
+    unit = (0.03 + images * EACH) * min(budget["batch_size"], 400) / images
+    assert trainer.cost.plain_step_seconds == timing["seconds"] == pytest.approx(unit)
+    assert timing["quartiles"] == [pytest.approx(unit)] * 3
+    assert (timing["images"], timing["threads"]) == (images, torch.get_num_threads())
+    assert timing["steps"] == steps
 
 
 def test_median_and_quartiles_are_those_of_the_timed_steps(
@@ -72,13 +88,7 @@ def test_median_and_quartiles_are_those_of_the_timed_steps(
 ) -> None:
     trainer = runs.trainer(with_budget(runs.spec(), epochs=25, batch_size=100))  # 100 steps, of which 5 are timed
     delays = iter([9.0, 0.03, 0.0, 0.01, 0.04, 0.02])  # the first step, long enough to be the only one that warms up
-    step = torch.optim.Adam.step
-
-    def slow(self: torch.optim.Adam, *arguments: Any, **named: Any) -> Any:
-        clock.passes(next(delays))
-        return step(self, *arguments, **named)
-
-    monkeypatch.setattr(torch.optim.Adam, "step", slow)
+    have_optimizer_take(delays, clock, monkeypatch)
     time_plain_step(trainer, StopSignal(), clock)
     (timing,) = trainer.cost.plain_step_timings
     assert timing["quartiles"] == [pytest.approx(0.1 + delay) for delay in (0.01, 0.02, 0.03)]
@@ -180,20 +190,3 @@ def test_a_run_that_is_to_stop_stops_before_the_next_plain_step(clock: FakeClock
         time_plain_step(trainer, stop, clock)
     assert clock.seconds == 0.0
     assert trainer.cost.plain_step_timings == []
-
-
-class NormalisedOverTheBatch(NetworkSource):
-    """A network that cannot train on a single image."""
-
-    def build(self, channels: int, classes: int) -> nn.Module:
-        """Build it."""
-        return nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.BatchNorm1d(4), nn.Linear(4, classes))
-
-
-def test_a_network_that_cannot_train_on_one_copy_has_no_plain_step(runs: Runs) -> None:
-    with networks().holding(Entry("over-the-batch", NormalisedOverTheBatch, "a test")):
-        spec = with_budget(runs.spec("scale", epochs=1), "over-the-batch", batch_size=1)  # four copies of one image
-        folder = runs.done(spec)
-    assert result_of(folder)["plain_steps"] is None
-    assert "The plain step cannot be timed" in folder.log.read_text()
-    assert folder.state() is RunState.DONE
