@@ -17,9 +17,9 @@ from augbench.bench.training.stopping import StopRequested, StopSignal
 from augbench.bench.training.trainer import Trainer, build_network, network_optimizer
 
 WARM_UP_STEPS, WARM_UP_SECONDS = 3, 0.3
-FEWEST_STEPS = 3
-MOST_SECONDS = 1.0  # of timed steps, after the first ones
-SHARE_OF_RUN = 0.05  # of the run's steps, at most: a short run is not to take much longer
+FEWEST_STEPS = 3  # however long they take
+MOST_SECONDS = 1.0  # of timed steps, after these
+ENOUGH_STEPS, SHARE_OF_RUN = 20, 0.05  # of the run's steps: a short run is not to take much longer
 
 
 def time_plain_step(trainer: Trainer, stop: StopSignal, clock: Clock | None = None) -> None:
@@ -42,7 +42,7 @@ def time_plain_step(trainer: Trainer, stop: StopSignal, clock: Clock | None = No
         StopRequested: If the run was asked to stop.
     """
     now = clock or trainer.cost.now
-    most = max(FEWEST_STEPS, int(SHARE_OF_RUN * trainer.total_steps))
+    most = max(ENOUGH_STEPS, int(SHARE_OF_RUN * trainer.total_steps))
     images = min(trainer.batch_size, len(trainer.data.train)) * trainer.method.copies
     in_plain_batch = min(trainer.spec.budget.images_in_batch(1), len(trainer.data.train))
     with torch.random.fork_rng([trainer.device] if trainer.device.type == "cuda" else []):

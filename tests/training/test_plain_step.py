@@ -55,11 +55,11 @@ def have_optimizer_take(seconds: Iterator[float], clock: FakeClock, monkeypatch:
 @pytest.mark.parametrize(
     ("method", "budget", "images", "steps"),
     [
-        ("none", {"epochs": 2, "batch_size": 100}, 100, 3),  # of 8 steps a twentieth is less than the fewest
-        ("none", {"epochs": 25, "batch_size": 100}, 100, 5),  # a twentieth of 100 steps
-        ("none", {"epochs": 1000, "batch_size": 50}, 50, 13),  # no more than a second, 0.08 of which each takes
+        ("none", {"epochs": 2, "batch_size": 10}, 10, 20),  # 0.04 s each, and a twentieth of 80 steps is less than 20
+        ("none", {"epochs": 12, "batch_size": 10}, 10, 24),  # a twentieth of 480 steps
+        ("none", {"epochs": 100, "batch_size": 10}, 10, 25),  # no more than a second
         ("scale", {"epochs": 2, "batch_size": 100}, 400, 3),  # four copies of each image
-        ("scale", {"epochs": 2, "batch_size": 100, "copies_in_batch": True}, 100, 3),  # four copies of 25
+        ("scale", {"epochs": 2, "batch_size": 100, "copies_in_batch": True}, 100, 8),  # four copies of 25
         ("none", {"epochs": 2, "batch_size": 1000}, 400, 3),  # all images there are
     ],
 )
@@ -86,13 +86,13 @@ def test_the_unit_is_a_batch_with_one_copy_of_each_image_at_the_rate_of_the_batc
 def test_median_and_quartiles_are_those_of_the_timed_steps(
     clock: FakeClock, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = runs.trainer(with_budget(runs.spec(), epochs=25, batch_size=100))  # 100 steps, of which 5 are timed
-    delays = iter([9.0, 0.03, 0.0, 0.01, 0.04, 0.02])  # the first step, long enough to be the only one that warms up
+    trainer = runs.trainer(with_budget(runs.spec(), batch_size=100))
+    delays = iter([9.0, 0.13, 0.1, 0.11, 0.14, 0.12])  # the first step, long enough to be the only one that warms up
     have_optimizer_take(delays, clock, monkeypatch)
     time_plain_step(trainer, StopSignal(), clock)
     (timing,) = trainer.cost.plain_step_timings
-    assert timing["quartiles"] == [pytest.approx(0.1 + delay) for delay in (0.01, 0.02, 0.03)]
-    assert timing["seconds"] == pytest.approx(0.12)
+    assert timing["quartiles"] == [pytest.approx(0.1 + delay) for delay in (0.11, 0.12, 0.13)]
+    assert timing["seconds"] == pytest.approx(0.22)
 
 
 def in_phase(cost: Cost, name: str, seconds: float, clock: FakeClock) -> None:
