@@ -120,7 +120,7 @@ def _toml_lines(table: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _paper_card(dataset: str, entry: PaperBudget) -> dict[str, Any]:
-    left_out = {"acceleration", *(["momentum"] if entry.paper.optimizer == "adam" else [])}
+    left_out = {"acceleration", "base", *(["momentum"] if entry.paper.optimizer == "adam" else [])}
     budget = entry.paper
     lines = [f"# stated by the paper: {entry.stated}", f"# decided: {entry.decided}", "[comparisons.budget]"]
     text = "\n".join([*lines, *_toml_lines(budget.model_dump(exclude=left_out)), ""])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from augbench.bench.experiment.acceleration import Acceleration
+from augbench.bench.experiment.base import Base
 
 if TYPE_CHECKING:
     from augbench.bench.augmentation.affine_space import Space
@@ -73,6 +74,9 @@ class Budget(BaseModel):
     momentum: float = Field(0.9, ge=0, lt=1, description="momentum (Nesterov) of sgd")
     baseline_copies: int = Field(
         1, ge=1, le=64, description="copies of each image for methods with no number of their own"
+    )
+    base: Base = Field(
+        (), description="the usual augmentation of every training image, under all methods: crop, flip, cutout"
     )
     acceleration: Acceleration = Field(Acceleration(), description="how a training step is made faster")
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator,
 from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.common.toml_files import built_in_texts, find_text, parse_toml
 from augbench.bench.experiment.acceleration import Acceleration
+from augbench.bench.experiment.base import Base
 from augbench.bench.experiment.budgets import Level, LevelName, budgets
 from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component, validated
@@ -58,6 +59,7 @@ class Comparison(_Strict):
     equal: Literal["epochs", "passes"] | None = None
     copies_in_batch: bool | None = None
     baseline_copies: int | None = Field(None, ge=1, le=64)
+    base: Base = ()
     acceleration: Acceleration | None = None
 
     @model_validator(mode="after")
@@ -106,8 +108,9 @@ class Comparison(_Strict):
     @property
     def _of_budget(self) -> dict[str, Any]:
         """Given values that replace parts of the paper's budget."""
-        given = {name: getattr(self, name) for name in ("equal", "copies_in_batch", "baseline_copies", "acceleration")}
-        return {name: value for name, value in given.items() if value is not None}
+        names = ("equal", "copies_in_batch", "baseline_copies", "base", "acceleration")
+        given = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in given.items() if value not in (None, ())}
 
 
 class Suite(_Strict):
