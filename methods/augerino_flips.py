@@ -29,6 +29,7 @@ class AugerinoWithFlips(Augerino):
         "then the flip, as in the affine space, and Augerino's transform last.",
         "Test-time augmentation draws the crop and the flip as well, as in training; the paper does not tell.",
     )
+    own_base = ("crop", "flip")
 
     def __init__(self, hyperparameters: AugerinoHyperparameters, context: RunContext) -> None:
         super().__init__(hyperparameters, context)

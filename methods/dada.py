@@ -50,7 +50,8 @@ class Dada(SharedSpaceMethod[DadaHyperparameters]):
         "multiplied by the number of parameters, only the outcomes that were used enter, the control variate "
         "minimises the variance, and the seed fixes the policy.",
         "Probabilities stay in [0.05, 0.95] during the search, where DADA clamps them to [0, 1].",
-        "Neither search nor training applies crop, flip or cutout before the policy.",
+        "Crop and flip before the policy and cutout after it, which DADA always has, are left to the `base` of a "
+        "budget, in search and training.",
     )
     searches = True
     hyperparameters_type = DadaHyperparameters

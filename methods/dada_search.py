@@ -3,7 +3,8 @@
 A policy is good if the loss on validation images is small after one step of the network's weights on augmented
 training images (the one-step unrolled bilevel problem of DARTS). The step that is looked through is the step that is
 taken, with its momentum, weight decay and clipping, and its gradient is exact: no finite differences. Validation images
-are not augmented. Both batches go through the network in training mode, each with its own batch statistics.
+are not augmented, not by a base either. Both batches go through the network in training mode, each with its own batch
+statistics.
 """
 
 import math
@@ -17,6 +18,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.augmentation.base import BaseAugmentation
 from augbench.bench.common.errors import DivergedError
 from augbench.bench.contract.method import Hyperparameters
 from augbench.bench.contract.search import SearchProblem, shuffled_batches
@@ -148,9 +150,14 @@ class PolicySearch:
     """The policy in the course of a search, learned in place from where it stands."""
 
     def __init__(
-        self, policies: BlockPairs, hyperparameters: SearchHyperparameters, generator: torch.Generator
+        self,
+        policies: BlockPairs,
+        hyperparameters: SearchHyperparameters,
+        generator: torch.Generator,
+        base: BaseAugmentation | None = None,
     ) -> None:
         self.policies, self.hyperparameters, self.generator = policies, hyperparameters, generator
+        self.base = base or BaseAugmentation()
         self.control = ControlVariate(len(policies.logits), generator)
         learned = [policies.logits, policies.probabilities, policies.magnitudes, *self.control.parameters()]
         self.optimizer = torch.optim.Adam(learned, lr=hyperparameters.policy_learning_rate, betas=(0.5, 0.999))
@@ -169,7 +176,7 @@ class PolicySearch:
         sample = draw_sample(policies.logits, policies.probabilities, len(train), self.generator)
         magnitudes = policies.magnitudes.clone().requires_grad_()
         draw = policies.draw(sample.choice, sample.applied, self.generator, magnitudes)
-        images = policies.space.apply(train.images, draw)
+        images = self.base.after(policies.space.apply(self.base.before(train.images), draw))
         held_out = to_unit_interval(validation.images), validation.labels
         unrolled = unroll(network, weights, velocity, step, (images, train.labels), held_out, magnitudes)
         estimate = relax(sample, unrolled.image_effects, self.control, self.hyperparameters.temperature)
@@ -208,7 +215,7 @@ def _run(policies: BlockPairs, problem: SearchProblem, hyperparameters: SearchHy
     weights: Weights = dict(network.named_parameters())
     velocity = {name: torch.zeros_like(weight) for name, weight in weights.items()}
     size, generator = hyperparameters.search_batch_size, problem.generator
-    learner = PolicySearch(policies, hyperparameters, generator)
+    learner = PolicySearch(policies, hyperparameters, generator, problem.base)
     steps = hyperparameters.search_epochs * math.ceil(len(fit) / size)
     batches = zip(shuffled_batches(fit, size, generator), shuffled_batches(held_out, size, generator), strict=False)
     for index, (train, validation) in zip(range(steps), batches, strict=False):

@@ -48,10 +48,11 @@ class FastAutoAugment(SubPolicyMethod[FastAutoAugmentHyperparameters]):
     deviations = (
         "Trials are drawn at random; the paper proposes them by Bayesian optimisation (the code's is HyperOpt's TPE).",
         "The network that judges policies and its epochs are the run's own by default; the paper takes `wrn-40-2`.",
-        "That network is trained without warm-up, crop, flip and cutout, and judged on draws without them; "
-        "the authors' code has all of these. Weight decay acts on batch normalisation too.",
+        "That network is trained without warm-up, which the authors' code has. Weight decay acts on batch "
+        "normalisation too.",
         "The search images and their folds are the same for every seed of a run.",
-        "No crop, flip or cutout on top in training, as for every other method here; the authors add them.",
+        "Crop, flip and cutout are left to the `base` of a budget, in that network's training, in the draws that it is "
+        "judged on and in the final training; the authors' code always has them there, crop and flip after the policy.",
         "`rounds` = 2 is the paper's T; the authors' code makes one pass, but has as many policies as two find.",
         "A trial counts images that are right in one draw of 5, as in the authors' code; the paper speaks of accuracy.",
         "Images stay floats between operations, and Cutout is black; the authors' code has 256 grey levels and a grey "

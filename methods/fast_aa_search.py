@@ -98,7 +98,8 @@ class DensityMatching:
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         batches = shuffled_batches(split, settings.search_batch_size, self.problem.generator)
         for batch in islice(batches, steps):
-            loss = F.cross_entropy(network(to_unit_interval(batch.images)), batch.labels)
+            images = self.problem.base.after(to_unit_interval(self.problem.base.before(batch.images)))
+            loss = F.cross_entropy(network(images), batch.labels)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(parameters, LARGEST_GRADIENT)
@@ -121,9 +122,10 @@ class DensityMatching:
         right = torch.zeros((), dtype=torch.long, device=held_out.labels.device)
         for batch in torch.arange(len(held_out), device=right.device).split(self.hyperparameters.search_batch_size):
             labels = held_out.labels[batch]
-            images = repeat(held_out.images[batch], draws)
+            images = self.problem.base.before(repeat(held_out.images[batch], draws))
             images = apply_in_turn(images, policy.draw(len(images), self.mapping, generator), self.space, generator)
-            right += right_at_least_once(network(images).argmax(1).view(draws, -1), labels).sum()
+            predictions = network(self.problem.base.after(images)).argmax(1)
+            right += right_at_least_once(predictions.view(draws, -1), labels).sum()
             self.problem.count_passes(len(images))
         return right / len(held_out)
 

@@ -51,7 +51,8 @@ class FasterAutoAugment(SubPolicyMethod[AdversarialSearchHyperparameters]):
         "Posterize and Equalize pass gradients to images as the identity does, Solarize and AutoContrast their own; in "
         "the authors' code AutoContrast and Equalize are straight-through and Posterize and Solarize pass none.",
         "Test-time draws are those of training; the paper has no test-time augmentation.",
-        "No crop or flip on top, in search and training, as for every other method here.",
+        "Crop and flip are left to the `base` of a budget, in search and training. Its cutout is not in the search, as "
+        "in the authors' code.",
     )
     searches = True
     hyperparameters_type = AdversarialSearchHyperparameters

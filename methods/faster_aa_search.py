@@ -124,7 +124,7 @@ class AdversarialSearch:
         critic_optimizer = torch.optim.Adam(critic.parameters(), lr=rate, betas=BETAS)
         full = (batch for batch in shuffled_batches(images, size, generator) if len(batch) == size)
         for batch in islice(full, settings.search_epochs * (len(images) // size)):
-            real, other = halves(batch)
+            real, other = halves(Split(self.problem.base.before(batch.images), batch.labels))
             augmented = self.augment(policy, other.images)
             step(critic_optimizer, self.critic_loss(critic, real, augmented.detach()))
             critic.requires_grad_(False)

@@ -15,6 +15,7 @@ class FixedAugmentation(SharedSpaceMethod[Hyperparameters]):
 
     title = "random crop and horizontal flip"
     paper = "standard practice; the affine space's crop and flip blocks, each always in the composition"
+    own_base = ("crop", "flip")
 
     def __init__(self, hyperparameters: Hyperparameters, context: RunContext) -> None:
         super().__init__(hyperparameters, context)

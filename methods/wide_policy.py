@@ -21,7 +21,8 @@ DEVIATIONS = (
     "from near 0 to near 2, so its middle level leaves an image as it is.",
     "Images stay floats; torchvision truncates to 256 levels after each operation, which only Posterize and Equalize "
     "do here.",
-    "No crop, flip or cutout on top, which the paper's training on CIFAR has: every method here stands alone.",
+    "Crop, flip and cutout, which the paper's training on CIFAR has, are left to the `base` of a budget, whose crop "
+    "and flip come before the operations; in TrivialAugment's code they come after them.",
     "Color leaves grey images as they are, as in torchvision.",
     "Test-time draws are those of training; the paper has no test-time augmentation.",
 )

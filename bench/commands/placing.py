@@ -22,6 +22,7 @@ from augbench.bench.experiment.suite import Suite
 from augbench.bench.launchers.launcher import EndedAtOnce, Launcher, LaunchRequest, launchers
 from augbench.bench.launchers.local import Local
 from augbench.bench.launching.launch import launch, little_room, prepare_launch
+from augbench.bench.planning.bases import about_bases
 from augbench.bench.planning.changed_plugins import changed_plugins
 from augbench.bench.planning.estimates import cost_to_confirm
 from augbench.bench.planning.plan import Plan, PlannedRun, make_plan, runs_in_words
@@ -208,8 +209,9 @@ def _prepared(runs: Sequence[PlannedRun], request: LaunchRequest) -> Launcher:
 
 
 def tell_about(planned: Plan) -> None:
-    """Say on standard error which run folders are left out, and which plug-ins have changed since runs used them."""
+    """Say on standard error which run folders are left out, what bases do, and which plug-ins have changed."""
     tell_left_out(planned.damaged)
+    tell_notes(about_bases([run.spec for run in planned.runs]))
     tell_notes(changed_plugins(planned.runs))
 
 

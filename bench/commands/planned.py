@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from augbench.bench.commands.screen import fits
+from augbench.bench.experiment.base import base_in_words
 from augbench.bench.experiment.labels import label_runs
 from augbench.bench.planning.estimates import Estimate, Group, Hours, Source, in_all, left, longest_jobs
 from augbench.bench.planning.plan import Plan, runs_in_words, state_in_words
@@ -24,12 +25,13 @@ Columns = dict[str, list[RunState]]
 def print_runs(planned: Plan) -> None:
     """Print every run with its state."""
     table = Table()
-    for heading in ("method", "data set", "network", "epochs", "seed", "state"):
+    based = any(run.spec.budget.base for run in planned.runs)
+    for heading in ("method", "data set", "network", "epochs", *["base"] * based, "seed", "state"):
         table.add_column(heading, overflow="fold")
     for run in planned.runs:
         spec = run.spec
-        row = (spec.method.label, spec.dataset.label, spec.network.label, str(spec.budget.epochs), str(spec.seed))
-        table.add_row(*row, run.state)
+        row = [spec.method.label, spec.dataset.label, spec.network.label, str(spec.budget.epochs)]
+        table.add_row(*row, *[base_in_words(spec.budget.base)] * based, str(spec.seed), run.state)
     Console().print(table)
 
 
@@ -223,6 +225,7 @@ def _group_as_json(group: Group) -> dict[str, Any]:
         "dataset": spec.dataset.label,
         "network": spec.network.label,
         "epochs": spec.budget.epochs,
+        "base": base_in_words(spec.budget.base),
         "kind": spec.configuration,
         "runs": group.states.total(),
         "states": dict(group.states),

@@ -99,6 +99,8 @@ class Method(Generic[H]):
         paper: Where the method was published.
         deviations: What differs from the paper or its code, and why.
         searches: Whether there is a search phase before training.
+        own_base: Steps of a budget's `base` that the method itself applies to every image, such as `("flip",)`: a plan
+            says it if the base has them, too.
         hyperparameters_type: The class of its hyperparameters.
         quick_hyperparameters: Values with which a search takes seconds, for `augbench check method` and tests.
 
@@ -123,6 +125,7 @@ class Method(Generic[H]):
     paper: ClassVar[str] = ""
     deviations: ClassVar[tuple[str, ...]] = ()
     searches: ClassVar[bool] = False
+    own_base: ClassVar[tuple[str, ...]] = ()
     hyperparameters_type: ClassVar[type[Hyperparameters]] = Hyperparameters
     quick_hyperparameters: ClassVar[Mapping[str, Any]] = {}
 

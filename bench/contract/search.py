@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from augbench.bench.augmentation.base import BaseAugmentation
 from augbench.bench.common.errors import UserError
 from augbench.bench.data.dataset import Split, class_shares_mask
 
@@ -44,6 +45,8 @@ class SearchProblem:
         build_network: Makes a freshly initialised network.
         generator: Source of randomness on the device.
         count_passes: Call it with the number of images after each pass through a network; it may interrupt the search.
+        base: The base of the run's budget, for images that networks are fitted on: `base.before` what the policy does,
+            `base.after` it. It does nothing where the budget has none.
     """
 
     images: Split
@@ -51,6 +54,7 @@ class SearchProblem:
     build_network: BuildNetwork
     generator: torch.Generator
     count_passes: Callable[[int], None]
+    base: BaseAugmentation = field(default_factory=BaseAugmentation)
     _asked_for: list[Tensor] = field(default_factory=list, init=False, repr=False)
 
     @cached_property

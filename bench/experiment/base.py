@@ -75,8 +75,8 @@ class BaseSizes:
     square: int = 0
 
 
-def base_sizes(base: Sequence[BaseStep], side: int) -> BaseSizes:
-    """Resolve a base for images of `side` pixels.
+def base_sizes(base: Sequence[BaseStep], side: int, dataset: str) -> BaseSizes:
+    """Resolve a base for a data set whose images have `side` pixels a side.
 
     Raises:
         UserError: If a plain name stands for a size at another side, or a size is too large.
@@ -85,16 +85,17 @@ def base_sizes(base: Sequence[BaseStep], side: int) -> BaseSizes:
     if plain and side != USUAL_SIDE:
         meant = " and ".join(f"{name!r} for {USUAL_PIXELS[name]}" for name in plain)
         raise UserError(
-            f"The budget's base is for images of {USUAL_SIDE} pixels a side, and these have {side}: without a size, "
-            f"{meant} pixels. Give the sizes in the suite; in proportion they are {in_proportion(base, side)}."
+            f"The budget's base has no sizes for {dataset!r}, whose images have {side} pixels a side: its plain names "
+            f"are for {USUAL_SIDE} pixels, {meant}. Give the sizes in the suite; in proportion they are "
+            f"{in_proportion(base, side)}."
         )
     pixels: dict[str, int] = {step.name: step.pixels or USUAL_PIXELS.get(step.name, 0) for step in base}
     for name, most in (("crop", side - 1), ("cutout", side)):
         if pixels.get(name, 0) > most:
             raise UserError(
-                f"The budget's base has a {name} of {pixels[name]} pixels, too large for images of {side} pixels a "
-                f"side: at most {most}. Give a smaller size in the suite; in proportion to the usual one, the base is "
-                f"{in_proportion(base, side)}."
+                f"The budget's base has a {name} of {pixels[name]} pixels, too large for {dataset!r}, whose images "
+                f"have {side} pixels a side: at most {most}. Give a smaller size in the suite; the usual ones are, in "
+                f"proportion, {in_proportion(base, side)}."
             )
     return BaseSizes(pixels.get("crop", 0), "flip" in pixels, pixels.get("cutout", 0))
 

@@ -1,7 +1,7 @@
 """From a plan to finished runs: check what can be known before, then have a launcher place what is missing."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from augbench.bench.common.user_code import USER_CODE_ERRORS
 from augbench.bench.conformance.apart import run_apart
 from augbench.bench.data.dataset_checks import check_for_tuning, load_checked
 from augbench.bench.data.prepared import NotPreparedError, PreparedSource
+from augbench.bench.experiment.base import base_sizes
 from augbench.bench.experiment.catalogues import dataset_and_options, datasets, networks
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.launchers.launcher import Activity, Launcher, LaunchRequest, launchers
@@ -109,12 +110,12 @@ def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
 
     Raises:
         NotPreparedError: If some data sets have to be prepared first; one paragraph for all of them.
-        UserError: If one is damaged or cannot be used, or a network cannot be used with it.
+        UserError: If one is damaged or cannot be used, or a network or a budget's base cannot be used with it.
     """
-    by_dataset: dict[tuple[str, str], dict[tuple[str, str], RunSpec]] = {}
+    by_dataset: dict[tuple[str, str], dict[Hashable, RunSpec]] = {}
     for spec in specs:  # what is to be checked is the same for most of them
         known = by_dataset.setdefault((spec.dataset.label, spec.dataset.checksum), {})
-        known[spec.network.name, spec.protocol.evaluated_on] = spec
+        known[spec.network.name, spec.protocol.evaluated_on, spec.budget.base] = spec
     missing: list[PreparedSource] = []
     for different in by_dataset.values():
         try:
@@ -136,9 +137,12 @@ def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
     with explaining(f"The data set {component.label!r} cannot be loaded", way_on):
         source.check(options, root)
         # what is made from another data set may take a minute to make; it is checked where a run makes it
-        data = load_checked(*(source.base(options) or (source, options)), root)
+        made_from = source.base(options)
+        data = load_checked(*(made_from or (source, options)), root)
     if any(spec.protocol.evaluated_on == "validation" for spec in specs):
         check_for_tuning(component.name, data)
+    for base in {spec.budget.base for spec in specs} if made_from is None else ():
+        base_sizes(base, data.image_size, component.label)
     for network in {spec.network.name: networks().get(spec.network.name) for spec in specs}.values():
         try:
             build_checked(network(), data.channels, data.image_size, data.classes)

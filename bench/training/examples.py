@@ -1,6 +1,6 @@
 """Some training images as a learner augments them, kept with the run for people to look at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,14 +39,15 @@ def draw_examples(trainer: "Trainer") -> Examples:
     import torch
 
     from augbench.bench.common.randomness import generator
+    from augbench.bench.training.base import shown
 
     images = _one_of_each_class(trainer.data.train)
     source = generator(trainer.spec.seed, "examples", trainer.device)
+    base = replace(trainer.base, source=source)
     drawn: list[Tensor] = []
     with torch.no_grad():
         while len(drawn) < DRAWS:
-            copies = trainer.method.augment(images, source).images
-            drawn += copies.reshape(-1, *images.shape)
+            drawn += shown(trainer.method, base, images, source).reshape(-1, *images.shape)
     stacked = torch.stack(drawn[:DRAWS], dim=1).clamp(0, 1).mul(255).round()
     return Examples(images.cpu().numpy(), stacked.to(torch.uint8).cpu().numpy())
 

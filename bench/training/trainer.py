@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from augbench.bench.augmentation import fused_resampling
+from augbench.bench.augmentation.base import BaseAugmentation
 from augbench.bench.augmentation.network_input import NetworkInput
 from augbench.bench.common.errors import DivergedError, RetryableError
 from augbench.bench.common.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
@@ -21,7 +22,9 @@ from augbench.bench.experiment.catalogues import methods, networks
 from augbench.bench.experiment.protocol import Budget
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.networks.base import Normalised, build_checked
+from augbench.bench.training.base import augmented, new_base
 from augbench.bench.training.cost import Cost
+from augbench.bench.training.epoch_sums import EpochSums, new_sums, restored_sums
 from augbench.bench.training.evaluation import predict
 from augbench.bench.training.forward_pass import ForwardPass
 
@@ -40,18 +43,6 @@ class Observer(Protocol):
 
 
 @dataclass
-class EpochSums:
-    """Sums over an epoch's images of loss and accuracy, each averaged over an image's copies.
-
-    They stay on the device, so that a step need not wait for them.
-    """
-
-    loss: Tensor
-    correct: Tensor
-    images: int = 0
-
-
-@dataclass
 class Trainer:
     """A run in the course of training.
 
@@ -63,6 +54,7 @@ class Trainer:
         method: The augmentation learner.
         optimizer: Optimiser of the network.
         augmentation: Source of the augmentation's randomness.
+        base: What is done to every image whichever the method, with a source of its own.
         cost: Clocks and counters.
         step: Steps done.
         searched: Whether the search phase is over.
@@ -78,6 +70,7 @@ class Trainer:
     method: Method[Any]
     optimizer: torch.optim.Optimizer
     augmentation: torch.Generator
+    base: BaseAugmentation
     cost: Cost
     sums: EpochSums
     step: int = 0
@@ -157,6 +150,7 @@ class Trainer:
                 build_network=self._build_network,
                 generator=generator(self.spec.seed, "search", self.device),
                 count_passes=count,
+                base=replace(self.base, source=generator(self.spec.seed, "base of the search", self.device)),
             )
             self.method.search(problem)
         self.search_images = problem.asked_for()
@@ -205,7 +199,8 @@ class Trainer:
             images = self.data.train.images
             batch = torch.arange(min(self.batch_size, len(images)), device=self.device)
             source = generator(self.spec.seed, "compilation", self.device)
-            self.forward_pass.prepare(self.method.augment_indexed(images, batch, source))
+            base = replace(self.base, source=source)
+            self.forward_pass.prepare(augmented(self.method, base, images, batch, source)[1])
 
     @contextmanager
     def _restoring_state(self) -> Iterator[None]:
@@ -235,8 +230,8 @@ class Trainer:
         """Take one optimisation step on the training images with these indices; (B,)."""
         labels = self.data.train.labels[batch]
         self.optimizer.zero_grad(set_to_none=True)
-        copies = self.method.augment_indexed(self.data.train.images, batch, self.augmentation)
-        logits = self.forward_pass(copies).view(-1, len(batch), self.data.classes)
+        copies, seen = augmented(self.method, self.base, self.data.train.images, batch, self.augmentation)
+        logits = self.forward_pass(seen).view(-1, len(batch), self.data.classes)
         losses = self.method.loss(logits, labels)
         regulariser = self.method.regulariser()
         objective = losses.mean() if regulariser is None else losses.mean() + regulariser
@@ -246,14 +241,11 @@ class Trainer:
             group["lr"] = self.spec.budget.learning_rate_at(self.step, self.total_steps)
         self.optimizer.step()
         self.cost.image_passes["training"] += len(copies.images)
-        # the second term is 0, or no number where the regulariser is none though the losses are
-        self.sums.loss += losses.detach().mean(0).sum() + 0 * objective.detach()
-        self.sums.correct += (logits.detach().argmax(-1) == labels).float().mean(0).sum()
-        self.sums.images += len(batch)
+        self.sums.add(losses, logits, labels, objective)
 
     def _close_epoch(self, epoch: int) -> None:
         self.method.after_epoch(epoch)
-        loss, correct = (float(total) / self.sums.images for total in (self.sums.loss, self.sums.correct))
+        loss, correct = self.sums.means()
         learned = learned_numbers(self.method)
         if not all(map(math.isfinite, (loss, *learned.values()))):
             raise DivergedError(
@@ -276,7 +268,8 @@ class Trainer:
             "method": self.method.state_dict(),
             "augmentation": self.augmentation.get_state(),
             "global": global_state(self.device),
-            "sums": {"loss": self.sums.loss, "correct": self.sums.correct, "images": self.sums.images},
+            "base": self.base.source.get_state(),
+            "sums": self.sums.state_dict(),
             "rows": self.rows,
             **self.cost.state_dict(),
         }
@@ -300,8 +293,9 @@ class Trainer:
         self.method.load_state_dict(state["method"])
         self.augmentation.set_state(state["augmentation"].cpu())
         restore_global_state({name: value.cpu() for name, value in state["global"].items()}, self.device)
-        sums = state["sums"]
-        self.sums = EpochSums(sums["loss"].to(self.device), sums["correct"].to(self.device), sums["images"])
+        if "base" in state:  # not in those of versions without one
+            self.base.source.set_state(state["base"].cpu())
+        self.sums = restored_sums(state["sums"], self.device)
         self.cost.load_state_dict(state)
 
 
@@ -340,6 +334,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         method=method,
         optimizer=network_optimizer(network, spec.budget),
         augmentation=generator(spec.seed, "augmentation", device),
+        base=new_base(spec, data),
         cost=Cost(device),
         sums=new_sums(device),
         learned_at_start={} if method.searches else method.learned(),
@@ -385,8 +380,3 @@ def network_optimizer(network: nn.Module, budget: Budget) -> torch.optim.Optimiz
         return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=fused)
     nesterov = budget.momentum > 0
     return torch.optim.SGD(parameters, rate, budget.momentum, weight_decay=decay, nesterov=nesterov, fused=fused)
-
-
-def new_sums(device: torch.device) -> EpochSums:
-    """Start an epoch's sums."""
-    return EpochSums(torch.zeros((), device=device), torch.zeros((), device=device))

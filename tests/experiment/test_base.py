@@ -79,8 +79,8 @@ def test_mistakes_are_explained(text: str, base: str, words: list[str]) -> None:
 
 
 def test_plain_names_are_the_papers_sizes_at_32_pixels() -> None:
-    assert base_sizes(Budget(epochs=1, base=["crop", "flip", "cutout"]).base, 32) == BaseSizes(4, True, 16)
-    assert base_sizes((), 32) == base_sizes((), 14) == BaseSizes(0, False, 0)
+    assert base_sizes(Budget(epochs=1, base=["crop", "flip", "cutout"]).base, 32, "d") == BaseSizes(4, True, 16)
+    assert base_sizes((), 32, "d") == base_sizes((), 14, "d") == BaseSizes(0, False, 0)
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_plain_names_are_the_papers_sizes_at_32_pixels() -> None:
     ],
 )
 def test_at_other_sizes_plain_names_are_refused_with_the_proportional_sizes(side: int, proposal: str) -> None:
-    with pytest.raises(UserError, match=f"these have {side}: .*'crop' for 4 and 'cutout' for 16 pixels") as error:
-        base_sizes(Budget(epochs=1, base=["crop", "flip", "cutout"]).base, side)
+    with pytest.raises(UserError, match=f"'my digits', .* have {side} .*: .*'crop' for 4 and 'cutout' for 16") as error:
+        base_sizes(Budget(epochs=1, base=["crop", "flip", "cutout"]).base, side, "my digits")
     assert proposal in str(error.value)
-    base_sizes(_budget(f"{OF_A_BUDGET}{proposal}\n").base, side)  # can be copied as it stands
-    assert base_sizes(Budget(epochs=1, base=["flip"]).base, side) == BaseSizes(0, True, 0)
+    base_sizes(_budget(f"{OF_A_BUDGET}{proposal}\n").base, side, "my digits")  # can be copied as it stands
+    assert base_sizes(Budget(epochs=1, base=["flip"]).base, side, "my digits") == BaseSizes(0, True, 0)
 
 
 def test_sizes_must_leave_something_of_the_image() -> None:
     def of(name: str, pixels: int) -> BaseSizes:
-        return base_sizes(Budget(epochs=1, base=[{"name": name, "pixels": pixels}]).base, 14)
+        return base_sizes(Budget(epochs=1, base=[{"name": name, "pixels": pixels}]).base, 14, "d")
 
     assert (of("crop", 13).padding, of("cutout", 14).square) == (13, 14)
-    with pytest.raises(UserError, match="a crop of 14 pixels, too large for images of 14 pixels a side: at most 13"):
+    with pytest.raises(UserError, match=r"crop of 14 pixels, too large for 'd', .* have 14 pixels a side: at most 13"):
         of("crop", 14)
     with pytest.raises(UserError, match=r"a cutout of 15 pixels, .* at most 14"):
         of("cutout", 15)

@@ -1,7 +1,7 @@
 """Density matching: folds, rewards, what is kept, and that it is repeatable."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from method_factories import seeded
 from scipy.stats import binomtest, chisquare, kstest
 from torch import Tensor, nn
 
+from augbench.bench.augmentation.base import BaseAugmentation
 from augbench.bench.augmentation.image_operations import OPERATIONS, ImageSpace
 from augbench.bench.common.errors import UserError
 from augbench.bench.contract.search import SearchProblem
@@ -123,6 +124,40 @@ def test_splits_that_would_be_empty_are_explained() -> None:
 
 
 # Rewards
+
+
+class Grey(BaseAugmentation):
+    """A base that makes all images grey."""
+
+    def after(self, images: Tensor, normalised: bool = False) -> Tensor:
+        """Make them grey."""
+        return torch.full_like(images, 0.5)
+
+
+class Recording(nn.Module):
+    """A linear network that remembers its images."""
+
+    def __init__(self, seen: list[Tensor]) -> None:
+        super().__init__()
+        self.seen, self.network = seen, small_network()
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits (N, 2)."""
+        self.seen.append(images)
+        logits: Tensor = self.network(images)
+        return logits
+
+
+def test_networks_are_trained_and_judged_on_images_under_the_base() -> None:
+    seen: list[Tensor] = []
+    search = make_search()
+    problem = replace(search.problem, base=Grey(), build_network=lambda name=None, outputs=None: Recording(seen))
+    search = replace(search, problem=problem)
+    network = search.train(black_and_white(40))
+    trained = len(seen)
+    search.reward(network, black_and_white(20), sub_policies(("Invert", "Rotate")))
+    assert len(seen) > trained > 0
+    assert all((images == 0.5).all() for images in seen)
 
 
 def test_an_image_counts_when_one_draw_is_right() -> None:

@@ -23,8 +23,9 @@ from torch.utils._pytree import tree_leaves
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.training.cost import Cost
+from augbench.bench.training.epoch_sums import new_sums
 from augbench.bench.training.forward_pass import ForwardPass
-from augbench.bench.training.trainer import Trainer, network_optimizer, new_sums, new_trainer
+from augbench.bench.training.trainer import Trainer, network_optimizer, new_trainer
 from augbench.bench.training.worker import load_dataset
 
 META = torch.device("meta")
@@ -120,6 +121,7 @@ def without_values(trainer: Trainer) -> Trainer:
         method=made(hyperparameters, replace(trainer.method.context, device=META)),
         optimizer=network_optimizer(network, spec.budget),
         augmentation=MetaGenerator(),
+        base=replace(trainer.base, mean=trainer.base.mean.to(META), source=MetaGenerator()),
         cost=Cost(META),
         sums=new_sums(META),
     )
