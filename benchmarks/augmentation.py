@@ -6,6 +6,9 @@ Everything begins with the same uint8 images and ends with float images in [0, 1
 and resample once; ranges ask for their gradient. `for the network` also normalises, in the memory order and type of the
 network.
 
+`scale` and `trivialaugment-wide` are what a training step calls, from the indices of its images on, with one copy of
+each. `under a base` is the same with crop and flip before the method and cutout after it.
+
 `grid_sample`, the floor, is given float images and a ready grid.
 
 `kornia` is `RandomCrop`, one `RandomAffine` with rotation, both scales and shear, and `RandomHorizontalFlip`: the same
@@ -29,7 +32,11 @@ from torch.nn import functional as F
 from torchvision.transforms import v2
 
 from augbench.bench.augmentation.affine_space import Draw, Space, shared_space, to_unit_interval
+from augbench.bench.augmentation.base import BaseAugmentation
 from augbench.bench.augmentation.network_input import NetworkInput
+from augbench.bench.contract.method import RunContext
+from augbench.bench.experiment.catalogues import methods
+from augbench.bench.training.base import augmented
 from benchmarks.made_up import made_up_images
 from benchmarks.rows import Entry, Goal, Row, Settings, compare
 
@@ -38,6 +45,9 @@ OURS, FLOOR = "shared space", "grid_sample"
 SHAPES = ((28, 1), (32, 3))  # size and channels
 BATCHES = (128, 256, 512, 1024)
 PROBABILITY = 0.5
+METHODS: dict[str, dict[str, int]] = {"scale": {"copies": 1}, "trivialaugment-wide": {}}
+"""Methods that are measured under a base, with their hyperparameters."""
+TIMES_BASE = Goal(1.1)
 TIMES_FLOOR, TIMES_KORNIA, TIMES_TORCHVISION = Goal(1.25), Goal(2.5, at_least=True), Goal(10, at_least=True)
 
 Images = Callable[[], Tensor]
@@ -70,6 +80,9 @@ def contestants(images: Tensor, device: torch.device) -> dict[str, Entry]:
         OURS: Entry(by_shared_space(there, space), FLOOR, TIMES_FLOOR),
         "for the network": Entry(by_shared_space(there, space, network_input(there)), FLOOR),
     }
+    for name in METHODS:
+        found[name] = Entry(by_method(there, space, name))
+        found[f"{name} under a base"] = Entry(by_method(there, space, name, based=True), name, TIMES_BASE)
     if find_spec("kornia") is not None:
         found["kornia"] = Entry(by_kornia(there, space), OURS, TIMES_KORNIA)
         found["kornia's warp"] = Entry(by_kornias_warp(there, space), OURS)
@@ -110,6 +123,25 @@ def by_shared_space(images: Tensor, space: Space, ready: NetworkInput | None = N
         return space.apply(images, draw, network_input=ready)
 
     return augment
+
+
+def by_method(images: Tensor, space: Space, name: str, based: bool = False) -> Images:
+    """Augment as a training step of a method does.
+
+    Args:
+        images: (B, C, S, S), uint8.
+        space: The shared space.
+        name: The method.
+        based: Whether under a base in the usual proportions, with a square of half the side cut out.
+    """
+    device, channels = images.device, images.shape[1]
+    made = methods().get(name)
+    method = made(made.hyperparameters_type(**METHODS[name]), RunContext(space, channels, 10, 1000, 1, 1, device))
+    mean, sources = torch.full((channels,), 0.5, device=device), [_generator(device) for _ in range(2)]
+    base = BaseAugmentation(space.padding, True, space.image_size // 2, mean, sources[0])
+    base = base if based else BaseAugmentation()
+    indices = torch.arange(len(images), device=device)
+    return lambda: augmented(method, base, images, indices, sources[1])[1].images
 
 
 def by_kornia(images: Tensor, space: Space) -> Images:

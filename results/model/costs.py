@@ -86,7 +86,7 @@ def _ratio_cell(group: pd.DataFrame, inside: pd.DataFrame) -> Cell:
 
 
 def plain_training(group: pd.DataFrame) -> pd.DataFrame:
-    """Runs of `none` with one copy of each image, which is training without augmentation; more copies are identical."""
+    """Runs of `none` with one copy of each image: training without augmentation, or with the group's base alone."""
     return group[(group["method"] == "none") & (group["baseline_copies"] == 1)]
 
 

@@ -34,6 +34,7 @@ def run_notes(runs: Runs, finished: pd.DataFrame, *, alone: bool = True) -> tupl
         *(_descriptions(groups) if alone else []),
         *_deviation(counts),
         *([SHORT] if short else []),
+        *_bases(runs, finished),
         *(_settings(finished) if alone else []),
         *tuning_notes(finished),
         *_checksums(finished),
@@ -55,6 +56,17 @@ def _deviation(counts: set[int]) -> list[str]:
     return [
         f"± is the standard deviation over seeds (n − 1 in the divisor), n = {numbers(counts)}; a seed decides the "
         "initialisation, the order of the images and all draws, never the split into training and test images."
+    ]
+
+
+def _bases(runs: Runs, finished: pd.DataFrame) -> list[str]:
+    """Say what a base means for the rows, if there is one."""
+    shown = set(finished["folder"])
+    if not any(record.spec.budget.base for record in runs.records if record.name in shown):
+        return []
+    return [
+        "With a base, all methods have its steps in training as well, and `none` has these alone; evaluation has none "
+        "of them."
     ]
 
 

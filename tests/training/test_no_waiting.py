@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from augbench.bench.experiment.catalogues import methods
+from augbench.bench.experiment.protocol import Budget
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.training.cost import Cost
 from augbench.bench.training.epoch_sums import new_sums
@@ -131,8 +132,9 @@ def without_values(trainer: Trainer) -> Trainer:
 def steps(make_spec: MakeSpec, few_digits: None) -> Callable[..., None]:
     """Take the first steps of the second epoch of a run without values: a warm one, a watched one and a small one."""
 
-    def take(method: str, **hyperparameters: Any) -> None:
-        spec = make_spec(method, epochs=3, **hyperparameters)
+    def take(method: str, base: Sequence[Any] = (), **hyperparameters: Any) -> None:
+        budget = Budget.model_validate({"epochs": 3, "batch_size": 64, "base": base})
+        spec = make_spec(method, **hyperparameters).model_copy(update={"budget": budget})
         trainer = without_values(new_trainer(spec, load_dataset(spec.dataset, Path()), torch.device("cpu")))
         trainer.method.start_epoch(1)
         trainer.network.train()
@@ -148,6 +150,11 @@ def steps(make_spec: MakeSpec, few_digits: None) -> Callable[..., None]:
 @pytest.mark.parametrize("method", METHODS)
 def test_no_step_waits_for_the_device(method: str, steps: Callable[..., None]) -> None:
     steps(method)
+
+
+@pytest.mark.parametrize("method", ["scale", "trivialaugment-wide"])
+def test_no_base_waits_for_the_device(method: str, steps: Callable[..., None]) -> None:
+    steps(method, base=[{"name": "crop", "pixels": 2}, "flip", {"name": "cutout", "pixels": 7}])
 
 
 @pytest.mark.parametrize("estimator", ["pooled", "per-image", "rloo", "per-image-zero"])

@@ -10,6 +10,7 @@ from cells import bold, cell, headings
 
 from augbench.bench.common.files import write_json
 from augbench.bench.experiment.acceleration import Acceleration
+from augbench.bench.experiment.protocol import Budget
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.results.model.frame import load_runs
 from augbench.results.model.table import Cell
@@ -301,4 +302,21 @@ def test_what_makes_steps_faster_is_said_and_keeps_runs_apart(tmp_path: Path, wr
     assert [(row.budget, row.cells[0].count) for row in rows] == [
         ("2 epochs", 1),
         ("2 epochs (compiled=True, precision=bfloat16)", 1),
+    ]
+
+
+def test_a_base_is_said_and_keeps_runs_apart(tmp_path: Path, write_run: WriteRun) -> None:
+    base = Budget.model_validate({"epochs": 1, "base": [{"name": "crop", "pixels": 2}, "flip"]}).base
+    write_run("none", budget={"base": base})
+    write_run("scale", budget={"base": base})
+    based = comparison_table(load_runs(tmp_path))
+    assert {row.budget for row in based.rows} == {"2 epochs (base: crop 2 px, flip)"}
+    assert "network tiny, 2 epochs (base: crop 2 px, flip)," in based.notes[0]
+    assert any(note.startswith("With a base, all methods have its steps") for note in based.notes)
+    write_run("none", seed=1)
+    both = comparison_table(load_runs(tmp_path))
+    assert [(row.label, row.budget, row.cells[0].count) for row in both.rows] == [
+        ("none", "2 epochs", 1),
+        ("none", "2 epochs (base: crop 2 px, flip)", 1),
+        ("scale", "2 epochs (base: crop 2 px, flip)", 1),
     ]
