@@ -6,7 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from augbench.bench.augmentation.resampling import crop
+from augbench.bench.augmentation.resampling import windows
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class BaseAugmentation:
         """Crop, then mirror, each copy by a draw of its own.
 
         Args:
-            images: (B, C, S, S), of any type.
+            images: (B, C, S, S), uint8.
             copies: Copies M of each image.
 
         Returns:
@@ -50,15 +50,23 @@ class BaseAugmentation:
         """
         if not self.moves:
             return images
-        count, device = copies * len(images), images.device
-        offsets = torch.randint(2 * self.padding + 1, (count, 2), device=device, generator=self.source)
-        moved = crop(images, offsets, self.padding)
-        if not self.flips:
-            return moved
-        # a choice between two whole images is a third of the time of a choice between their pixels
-        coins = torch.randint(2, (count,), device=device, generator=self.source)
-        both = torch.cat((moved, moved.flip(-1)))
-        return both.index_select(0, coins * count + torch.arange(count, device=device))
+        batch, size = len(images), images.shape[-1]
+        padded = self._padded(images)
+        places = _places(self.padding, self.flips, size, padded[0].numel(), images.device)
+        drawn = torch.randint(len(places), (copies * batch,), device=images.device, generator=self.source)
+        first = torch.arange(0, padded[0].numel(), padded[0, 0].numel(), device=images.device)
+        starts = places.index_select(0, drawn).view(copies, batch) + first
+        return windows(padded, size).index_select(0, starts.flatten())
+
+    def _padded(self, images: Tensor) -> Tensor:
+        """Pad images with zeros, and mirrored ones where there is a flip; (1 or 2, B, C, S + 2·padding, …)."""
+        *shape, size, _ = images.shape
+        padded = images.new_zeros(1 + self.flips, *shape, *(size + 2 * self.padding,) * 2)
+        inside = padded[..., self.padding : self.padding + size, self.padding : self.padding + size]
+        inside[0] = images
+        if self.flips:
+            inside[1] = images.flip(-1)
+        return padded
 
     def after(self, images: Tensor, normalised: bool = False) -> Tensor:
         """Cut out a square of each image.
@@ -78,8 +86,21 @@ class BaseAugmentation:
         rows, columns = lines.view(-1, 2, side).unbind(1)
         squares = (rows[:, :, None] * columns[:, None, :])[:, None]
         colour = torch.zeros_like(self.mean) if normalised else self.mean
-        # exact at the weights 0 and 1, and a third of the time of `where`
+        # exact at the weights 0 and 1, and half the time of `where`
         return torch.lerp(images, colour.to(images.dtype)[:, None, None], squares)
+
+
+@cache
+def _places(padding: int, flips: bool, size: int, mirrored: int, device: torch.device) -> Tensor:
+    """Where the crops of a padded image begin, all of them and, where there is a flip, those of its mirror image.
+
+    The window at row r and column c of the mirror image, counted from the right, is the mirrored crop at (r, c).
+    Mirror images begin `mirrored` pixels later; the result is ((2·padding + 1)², or twice as many).
+    """
+    positions = torch.arange(2 * padding + 1, device=device)
+    places = (positions[:, None] * (size + 2 * padding) + positions).flatten()
+    of_mirrors = mirrored + (positions[:, None] * (size + 2 * padding) + positions.flip(0)).flatten()
+    return torch.cat((places, of_mirrors)) if flips else places
 
 
 @cache

@@ -47,8 +47,14 @@ def crop_windows(images: Tensor, offsets: Tensor, padding: int) -> tuple[Tensor,
     area = side * side
     first = torch.arange(0, padded.numel(), channels * area, device=images.device)
     starts = (side * offsets[:, 0] + offsets[:, 1]).view(-1, batch) + first
-    count = padded.numel() - (channels - 1) * area - (size - 1) * (side + 1)
-    return padded.as_strided((count, channels, size, size), (1, area, side, 1)), 0, starts.flatten()
+    return windows(padded, size), 0, starts.flatten()
+
+
+def windows(padded: Tensor, size: int) -> Tensor:
+    """View contiguous images (…, C, P, P) as all their windows, one from each pixel on; (·, C, size, size)."""
+    channels, side = padded.shape[-3:-1]
+    count = padded.numel() - (channels - 1) * side**2 - (size - 1) * (side + 1)
+    return padded.as_strided((count, channels, size, size), (1, side**2, side, 1))
 
 
 def sampling_grid(inverse_matrices: Tensor, height: int, width: int) -> Tensor:

@@ -27,11 +27,12 @@ def test_crop_and_flip_are_those_of_torchvision_with_the_same_draws(padding: int
     images, copies = some_images(20), 3
     moved = BaseAugmentation(padding, flips, source=seeded(1)).before(images, copies)
     source = seeded(1)
-    offsets = torch.randint(2 * padding + 1, (60, 2), generator=source).tolist()
-    coins = torch.randint(2, (60,), generator=source).tolist() if flips else [0] * 60
-    for number, ((row, column), coin) in enumerate(zip(offsets, coins, strict=True)):
-        expected = V.crop(V.pad(images[number % 20], [padding]), row, column, 8, 8)
-        assert torch.equal(moved[number], V.horizontal_flip(expected) if coin else expected)
+    positions = 2 * padding + 1
+    drawn = torch.randint(positions**2 * (1 + flips), (60,), generator=source).tolist()
+    for number, place in enumerate(drawn):
+        mirrored, offset = divmod(place, positions**2)
+        expected = V.crop(V.pad(images[number % 20], [padding]), *divmod(offset, positions), 8, 8)
+        assert torch.equal(moved[number], V.horizontal_flip(expected) if mirrored else expected)
 
 
 def test_every_offset_and_side_is_equally_likely() -> None:
