@@ -16,8 +16,9 @@ from augbench.bench.augmentation.affine_space import to_unit_interval
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.catalogues import networks
 from augbench.bench.experiment.protocol import Budget
+from augbench.bench.training.optimizer import network_optimizer
 from augbench.bench.training.stopping import StopRequested
-from augbench.bench.training.trainer import Trainer, network_optimizer
+from augbench.bench.training.trainer import Trainer
 from benchmarks.made_up import made_up_data, new_run
 from benchmarks.rows import Entry, Goal, Row, Settings, compare
 

@@ -120,13 +120,14 @@ def _toml_lines(table: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _paper_card(dataset: str, entry: PaperBudget) -> dict[str, Any]:
-    left_out = {"acceleration", "base", *(["momentum"] if entry.paper.optimizer == "adam" else [])}
     budget = entry.paper
-    lines = [f"# stated by the paper: {entry.stated}", f"# decided: {entry.decided}", "[comparisons.budget]"]
-    text = "\n".join([*lines, *_toml_lines(budget.model_dump(exclude=left_out)), ""])
+    whose = "authors" if entry.recipe else "paper"
+    lines = [f"# stated by the {whose}: {entry.stated}", f"# decided: {entry.decided}", "[comparisons.budget]"]
+    text = "\n".join([*lines, *_toml_lines(budget.model_dump(exclude_unset=True)), ""])
     optimizer = f"{budget.optimizer}, rate {budget.learning_rate:g}, {budget.schedule}"
     title = f"{optimizer}; {budget.epochs} epochs, batches of {budget.batch_size}"
-    return {"name": f"{dataset}/{entry.network}", "title": title, "toml": text}
+    name = "/".join(filter(None, (dataset, entry.network, entry.recipe)))
+    return {"name": name, "title": title, "toml": text}
 
 
 def _print_overview(cards: dict[str, dict[str, Any]], broken: list[str]) -> None:

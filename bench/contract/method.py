@@ -44,6 +44,7 @@ class RunContext:
         baseline_copies: Copies of each image in a batch for methods that have no number of their own.
         device: Where images, network and learned parameters live.
         network_input: What the network takes; given where the training loop takes normalised images too.
+        label_smoothing: Share of each training label that is spread evenly over all classes.
     """
 
     space: Space
@@ -54,6 +55,7 @@ class RunContext:
     baseline_copies: int
     device: torch.device
     network_input: NetworkInput | None = None
+    label_smoothing: float = 0.0
 
     @property
     def image_space(self) -> ImageSpace:
@@ -103,6 +105,8 @@ class Method(Generic[H]):
             says it if the base has them, too.
         hyperparameters_type: The class of its hyperparameters.
         quick_hyperparameters: Values with which a search takes seconds, for `augbench check method` and tests.
+        smooths_labels: Whether a `loss` of its own takes account of `context.label_smoothing`; else budgets with label
+            smoothing are refused.
 
     Examples:
         A method that darkens each copy at random:
@@ -128,6 +132,7 @@ class Method(Generic[H]):
     own_base: ClassVar[tuple[str, ...]] = ()
     hyperparameters_type: ClassVar[type[Hyperparameters]] = Hyperparameters
     quick_hyperparameters: ClassVar[Mapping[str, Any]] = {}
+    smooths_labels: ClassVar[bool] = False
 
     def __init__(self, hyperparameters: H, context: RunContext) -> None:
         self.hyperparameters = hyperparameters
@@ -172,7 +177,9 @@ class Method(Generic[H]):
         return self.augment(images[indices], generator)
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Loss of each copy, here cross-entropy.
+        """Loss of each copy, here cross-entropy with the budget's label smoothing.
+
+        Override it with `smooths_labels` if yours smooths labels too.
 
         Args:
             logits: (M, B, classes).
@@ -182,7 +189,9 @@ class Method(Generic[H]):
             (M, B).
         """
         copies, batch, classes = logits.shape
-        flat = F.cross_entropy(logits.reshape(-1, classes), labels.repeat(copies), reduction="none")
+        smoothing = self.context.label_smoothing
+        repeated = labels.repeat(copies)
+        flat = F.cross_entropy(logits.reshape(-1, classes), repeated, reduction="none", label_smoothing=smoothing)
         return flat.view(copies, batch)
 
     def regulariser(self) -> Tensor | None:
@@ -309,6 +318,20 @@ class SharedSpaceMethod(Method[H]):
     def sample_transforms(self, count: int, generator: torch.Generator) -> Tensor:
         """Draw as in training."""
         return self.context.space.matrices(self.draw(count, generator)).detach()
+
+
+def check_label_smoothing(method_type: type[Method[Any]], smoothing: float) -> None:
+    """Make sure that a method's own loss does not silently lose a budget's label smoothing.
+
+    Raises:
+        UserError: If it would.
+    """
+    if smoothing and method_type.loss is not Method.loss and not method_type.smooths_labels:
+        raise UserError(
+            f"The method {method_type.name!r} has a `loss` of its own, which label_smoothing = {smoothing:g} does not "
+            "reach. Leave label_smoothing out of the budget; or, if the `loss` calls `super().loss` or looks at "
+            "`self.context.label_smoothing` itself, say so in its class: smooths_labels = True."
+        )
 
 
 def learned_numbers(method: Method[Any], said: Mapping[str, Any] | None = None) -> dict[str, float]:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.experiment.catalogues import datasets, methods
 from augbench.bench.experiment.protocol import Budget, Protocol
 
@@ -42,9 +43,10 @@ class _Stored(BaseModel):
 
 
 class PaperBudget(_Stored):
-    """The paper's budget for a network and some data sets.
+    """A published budget for a network and some data sets: the paper's, or those of others with a recipe.
 
     Attributes:
+        recipe: Name of the recipe, empty for the paper's own.
         datasets: The data sets.
         network: The network.
         stated: What the paper states.
@@ -52,6 +54,7 @@ class PaperBudget(_Stored):
         paper: The budget.
     """
 
+    recipe: str = ""
     datasets: tuple[str, ...]
     network: str
     stated: str
@@ -121,21 +124,38 @@ class Budgets:
     papers: tuple[PaperBudget, ...]
     levels: dict[LevelName, Level]
 
-    def paper(self, dataset: str, network: str) -> Budget:
-        """Look up the paper's budget.
+    def paper(self, dataset: str, network: str, recipe: str = "") -> Budget:
+        """Look up the paper's budget, or that of a recipe.
 
         Raises:
-            UserError: If it has none for that data set and network.
+            UserError: If there is no such recipe, or no budget for that data set and network.
         """
-        for entry in self.papers:
+        recipes = list(dict.fromkeys(entry.recipe for entry in self.papers if entry.recipe))
+        if recipe and recipe not in recipes:
+            raise UserError(f"{one_of('recipe', recipe, recipes)} `augbench list budgets` shows them.")
+        entries = self.of_recipe(recipe)
+        for entry in entries:
             if dataset in entry.datasets and network == entry.network:
                 return entry.paper
-        known = "; ".join(f"{', '.join(entry.datasets)} with {entry.network}" for entry in self.papers)
+        known = "; ".join(f"{', '.join(entry.datasets)} with {entry.network}" for entry in entries)
+        whose = f"of the recipe {recipe!r}" if recipe else "of the paper"
         raise UserError(
-            f"There is no budget of the paper for the data set {dataset!r} with the network {network!r}, only for "
+            f"There is no budget {whose} for the data set {dataset!r} with the network {network!r}, only for "
             f"{known}. Choose one of these, or replace `level` by a table [comparisons.budget]; `augbench list "
             "budgets` shows some to start from."
         )
+
+    def of_recipe(self, recipe: str = "") -> tuple[PaperBudget, ...]:
+        """Return the budgets of a recipe, or the paper's own."""
+        return tuple(entry for entry in self.papers if entry.recipe == recipe)
+
+    def recipe_of(self, dataset: str, network: str, budget: Budget) -> str:
+        """Name the recipe that a budget is, apart from what makes steps faster; empty if it is none."""
+        plain = budget.model_copy(update={"acceleration": Acceleration()})
+        for entry in self.papers:
+            if entry.recipe and dataset in entry.datasets and network == entry.network and entry.paper == plain:
+                return entry.recipe
+        return ""
 
 
 @cache

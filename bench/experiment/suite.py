@@ -13,6 +13,7 @@ from augbench.bench.common.toml_files import built_in_texts, find_text, parse_to
 from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.experiment.base import Base
 from augbench.bench.experiment.budgets import Level, LevelName, budgets
+from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component, validated
 from augbench.bench.experiment.tuning_cost import TuningCost
@@ -48,7 +49,8 @@ class DatasetEntry(_Strict):
 class Comparison(_Strict):
     """Every method on every data set with one network and one budget.
 
-    The budget is a table, or the name of a level: then it follows the paper's for that data set and network.
+    The budget is a table, or the name of a level: then it follows the paper's for that data set and network, or those
+    of the authors that `recipe` names.
     """
 
     datasets: tuple[DatasetEntry, ...] = Field(min_length=1, strict=False)
@@ -56,6 +58,7 @@ class Comparison(_Strict):
     network: str
     budget: Budget | None = None
     level: Annotated[LevelName | None, Field(strict=False)] = None
+    recipe: str = ""
     equal: Literal["epochs", "passes"] | None = None
     copies_in_batch: bool | None = None
     baseline_copies: int | None = Field(None, ge=1, le=64)
@@ -69,21 +72,26 @@ class Comparison(_Strict):
         if self.budget is not None and self._of_budget:
             name = next(iter(self._of_budget))
             raise ValueError(f"`{name}` belongs into [comparisons.budget], which is given too")
+        if self.budget is not None and self.recipe:
+            raise ValueError("`recipe` names a budget, but [comparisons.budget] is given too: leave out one of them")
         return self
 
     def specs(self, seed: int, protocol: Protocol, where: str) -> Iterator[RunSpec]:
         """Resolve every run with one seed; each method and data set is looked up once."""
+        from augbench.bench.contract.method import check_label_smoothing  # here, since reading records needs no torch
+
         level = self._shortening
         network = network_component(level.network or self.network)
         decisions = level.decisions(protocol)
-        methods = [
+        components = [
             method_component(method.name, level.shortened(method.name, method.hyperparameters), where)
             for method in self.methods
         ]
         for dataset in self.datasets:
             component = dataset_component(dataset.name, level.options(dataset.name, dataset.options), where)
             budget = self.budget or self._paper_budget(dataset.name, level)
-            for method in methods:
+            for method in components:
+                check_label_smoothing(methods().get(method.name), budget.label_smoothing)
                 yield RunSpec(
                     protocol=decisions, method=method, dataset=component, network=network, budget=budget, seed=seed
                 )
@@ -103,7 +111,7 @@ class Comparison(_Strict):
         return budgets().levels[self.level or LevelName.PAPER]
 
     def _paper_budget(self, dataset: str, level: Level) -> Budget:
-        return level.budget(budgets().paper(dataset, self.network)).model_copy(update=self._of_budget)
+        return level.budget(budgets().paper(dataset, self.network, self.recipe)).model_copy(update=self._of_budget)
 
     @property
     def _of_budget(self) -> dict[str, Any]:

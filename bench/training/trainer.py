@@ -14,12 +14,17 @@ from augbench.bench.augmentation.base import BaseAugmentation
 from augbench.bench.augmentation.network_input import NetworkInput
 from augbench.bench.common.errors import DivergedError, RetryableError
 from augbench.bench.common.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
-from augbench.bench.contract.method import Method, RunContext, SharedSpaceMethod, learned_numbers
+from augbench.bench.contract.method import (
+    Method,
+    RunContext,
+    SharedSpaceMethod,
+    check_label_smoothing,
+    learned_numbers,
+)
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.experiment.catalogues import methods, networks
-from augbench.bench.experiment.protocol import Budget
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.networks.base import Normalised, build_checked
 from augbench.bench.training.base import augmented, new_base
@@ -27,6 +32,7 @@ from augbench.bench.training.cost import Cost
 from augbench.bench.training.epoch_sums import EpochSums, new_sums, restored_sums
 from augbench.bench.training.evaluation import predict
 from augbench.bench.training.forward_pass import ForwardPass
+from augbench.bench.training.optimizer import clip_gradient, network_optimizer
 
 
 class Observer(Protocol):
@@ -239,6 +245,7 @@ class Trainer:
         self.method.after_backward(losses.detach(), copies)
         for group in self.optimizer.param_groups:
             group["lr"] = self.spec.budget.learning_rate_at(self.step, self.total_steps)
+        clip_gradient(self.network, self.spec.budget)
         self.optimizer.step()
         self.cost.image_passes["training"] += len(copies.images)
         self.sums.add(losses, logits, labels, objective)
@@ -309,6 +316,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
     """
     data = (data.for_tuning() if spec.protocol.evaluated_on == "validation" else data).to(device)
     method_type = methods().get(spec.method.name)
+    check_label_smoothing(method_type, spec.budget.label_smoothing)
     context = RunContext(
         space=spec.protocol.space(data.image_size),
         channels=data.channels,
@@ -318,6 +326,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         baseline_copies=spec.budget.baseline_copies,
         device=device,
         network_input=_network_input(method_type, data, spec.budget.acceleration),
+        label_smoothing=spec.budget.label_smoothing,
     )
     method = _new_method(spec, method_type, context)
     if (epochs := spec.budget.epochs_with(method.copies)) != context.epochs:
@@ -370,13 +379,3 @@ def build_network(
     source = networks().get(name)()
     network = build_checked(source, data.channels, data.image_size, outputs or data.classes, device)
     return Normalised(network, *data.mean_and_deviation, channels_last).to(device)
-
-
-def network_optimizer(network: nn.Module, budget: Budget) -> torch.optim.Optimizer:
-    """Build the optimiser that a budget asks for."""
-    fused = budget.acceleration.fused_optimizer or None  # None leaves it to torch
-    parameters, rate, decay = network.parameters(), budget.learning_rate, budget.weight_decay
-    if budget.optimizer == "adam":
-        return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=fused)
-    nesterov = budget.momentum > 0
-    return torch.optim.SGD(parameters, rate, budget.momentum, weight_decay=decay, nesterov=nesterov, fused=fused)

@@ -149,9 +149,9 @@ def base_of_paper(method: str, dataset: str, network: str | None, level: LevelNa
     """
     methods().get(method)
     datasets().get(dataset)
-    known = [entry.network for entry in budgets().papers if dataset in entry.datasets]
+    known = [entry.network for entry in budgets().of_recipe() if dataset in entry.datasets]
     if network is None and not known:
-        having = ", ".join(name for entry in budgets().papers for name in entry.datasets)
+        having = ", ".join(name for entry in budgets().of_recipe() for name in entry.datasets)
         raise UserError(
             f"There is no budget of the paper for the data set {dataset!r}, only for {having}. Give --suite with the "
             "name or the file of a suite that has this data set: network and budget are taken from there."

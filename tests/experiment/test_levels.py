@@ -142,7 +142,9 @@ def test_the_paper_s_settings_of_scale() -> None:
 
 
 def test_a_level_and_a_budget_of_its_own_are_the_same_run() -> None:
-    budget = budgets().paper("cifar10", "wrn-28-10").model_dump(mode="json", exclude={"acceleration"})
+    budget = (
+        budgets().paper("cifar10", "wrn-28-10").model_dump(mode="json", exclude={"acceleration"}, exclude_none=True)
+    )
     table = "[comparisons.budget]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in budget.items())
     own = parse_suite(SUITE.replace('level = "paper"', table), "a test").specs()
     levelled = parse_suite(SUITE, "a test").specs()

@@ -1,6 +1,7 @@
 """The two baselines: images as they are, and images cropped and mirrored."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,5 +65,8 @@ def test_loss_of_each_copy_is_its_cross_entropy() -> None:
     logits = torch.randn(3, 4, 10, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     labels = torch.tensor([1, 0, 9, 4])
     expected = -logits.softmax(2)[:, torch.arange(4), labels].log()
-    losses = make_method(NoAugmentation, side=SIZE, copies=3).loss(logits, labels)
-    torch.testing.assert_close(losses, expected)
+    method = make_method(NoAugmentation, side=SIZE, copies=3)
+    torch.testing.assert_close(method.loss(logits, labels), expected)
+    method.context = replace(method.context, label_smoothing=0.3)
+    smoothed = 0.7 * expected - 0.3 * logits.log_softmax(2).mean(2)
+    torch.testing.assert_close(method.loss(logits, labels), smoothed)

@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
+from augbench.bench.common.errors import UserError
 from augbench.bench.conformance.subject import StoppingObserver, train
 from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method, Policy, RunContext, repeat
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.data.dataset import Split, split_off_validation
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget
+from augbench.bench.experiment.suite import parse_suite
 from augbench.bench.registry.registry import Entry
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.results.model.frame import load_runs
@@ -232,3 +234,40 @@ def test_the_validation_split_is_fixed_disjoint_and_keeps_the_classes() -> None:
     other = split_off_validation(train, 0.25, seed=4)[1]
     assert torch.equal(validation.images, again.images)
     assert not torch.equal(validation.images, other.images)
+
+
+class OwnLoss(Method[Hyperparameters]):
+    """Says nothing of smoothed labels, though its loss is its own."""
+
+    name = "own-loss"
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Double the cross-entropy."""
+        return 2 * super().loss(logits, labels)
+
+
+class SmoothLoss(OwnLoss):
+    """Says that it smooths labels."""
+
+    smooths_labels = True
+
+
+def test_a_loss_of_its_own_does_not_silently_lose_smoothed_labels(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = """
+        name = "smooth"
+        title = "Smooth"
+        seeds = [0]
+        [[comparisons]]
+        datasets = [{ name = "mnist5k", options = { size = 14 } }]
+        methods = [{ name = "own-loss" }]
+        network = "tiny"
+        budget = { epochs = 1, label_smoothing = 0.1 }
+    """
+    monkeypatch.setitem(methods().entries, "own-loss", Entry("own-loss", SmoothLoss, "a test"))
+    (spec,) = parse_suite(suite, "a test").specs()
+    assert runs.trainer(spec).method.context.label_smoothing == 0.1
+    monkeypatch.setitem(methods().entries, "own-loss", Entry("own-loss", OwnLoss, "a test"))
+    for refused in (parse_suite(suite, "a test").specs, lambda: runs.trainer(spec)):
+        with pytest.raises(UserError, match=r"'own-loss' has a `loss` of its own.*smooths_labels = True"):
+            refused()
+    assert parse_suite(suite.replace(", label_smoothing = 0.1", ""), "a test").specs()
