@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from augbench.bench.common.errors import UserError, one_of
-from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.experiment.catalogues import datasets, methods
 from augbench.bench.experiment.protocol import Budget, Protocol
 
@@ -149,13 +148,14 @@ class Budgets:
         """Return the budgets of a recipe, or the paper's own."""
         return tuple(entry for entry in self.papers if entry.recipe == recipe)
 
-    def recipe_of(self, dataset: str, network: str, budget: Budget) -> str:
-        """Name the recipe that a budget is, apart from what makes steps faster; empty if it is none."""
-        plain = budget.model_copy(update={"acceleration": Acceleration()})
-        for entry in self.papers:
-            if entry.recipe and dataset in entry.datasets and network == entry.network and entry.paper == plain:
-                return entry.recipe
-        return ""
+
+@cache
+def recipe_of(budget: Budget) -> str:
+    """Name the recipe whose optimiser and schedule a budget has, whatever its epochs; empty if there is none."""
+    own = {"epochs", "equal", "copies_in_batch", "baseline_copies", "acceleration"}
+    content = budget.model_dump(exclude=own)
+    found = [entry.recipe for entry in budgets().papers if entry.paper.model_dump(exclude=own) == content]
+    return next(filter(None, found), "")
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 from augbench.bench.common.wording import counted
 from augbench.bench.data.own.settings import OWN
 from augbench.bench.experiment.base import base_in_words
+from augbench.bench.experiment.budgets import recipe_of
 from augbench.bench.experiment.protocol import Budget
 from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, settings_in_words
 
@@ -33,9 +34,9 @@ class RunLabels:
         label: Method, with the settings that vary.
         dataset: Data set with its options, as `Component.label`.
         network: Network.
-        budget: Such as "24 epochs", or "24 epochs of passes" if image passes are equal. In brackets: the base under
-            every method, the copies of each image for baselines if not one, whether copies count in a batch, and what
-            makes steps faster, since that changes rounding.
+        budget: Such as "24 epochs", or "24 epochs of passes" if image passes are equal. In brackets: the published
+            recipe, or the base under every method; the copies of each image for baselines if not one, whether copies
+            count in a batch, and what makes steps faster, since that changes rounding.
         protocol: Protocol settings that vary, else empty.
         comparison: What runs of one group of rows have in common: the data set, and whichever of network, budget and
             protocol varies for it.
@@ -132,7 +133,9 @@ def _epochs(budget: Budget) -> str:
         inside.insert(0, "copies in the batch")
     if budget.baseline_copies > 1:
         inside.insert(0, f"{budget.baseline_copies} copies for baselines")
-    if budget.base:
+    if recipe := recipe_of(budget):
+        inside.insert(0, f"recipe {recipe}")
+    elif budget.base:
         inside.insert(0, f"base: {base_in_words(budget.base)}")
     epochs = counted(budget.epochs, "epoch") + (" of passes" if budget.equal == "passes" else "")
     return f"{epochs} ({', '.join(inside)})" if inside else epochs

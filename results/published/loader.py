@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.common.user_input import read_user_text
+from augbench.bench.experiment.budgets import budgets
 
 OURS = Path(__file__).with_name("published.csv")
 SHARES = ("accuracy", "ece", "ece_equal_mass")
@@ -44,6 +45,10 @@ class PublishedNumber(BaseModel):
         batch_size: Images in a batch, copies not counted.
         copies: Copies of each image in a batch.
         setup: Other differences from our method of this name, and what is not stated: clauses without a full stop.
+        recipe: Name of the recipe, as in `augbench list budgets`, that a run must have to stand beside the number;
+            numbers without one stand beside runs without one.
+        settings: Where there is a recipe, the hyperparameters that differ from their defaults, as labels show them:
+            a run must have these and no others.
         note: What else a reader has to know.
     """
 
@@ -65,6 +70,8 @@ class PublishedNumber(BaseModel):
     batch_size: Count = None
     copies: Count = None
     setup: str = ""
+    recipe: str = ""
+    settings: str = ""
     note: str = ""
 
     @model_validator(mode="after")
@@ -73,13 +80,17 @@ class PublishedNumber(BaseModel):
             raise ValueError(one_of("metric", self.metric, METRICS))
         if self.metric in SHARES and not 0 <= self.value <= 1:
             raise ValueError(f"{self.metric} is a fraction between 0 and 1, not a percentage, but it is {self.value:g}")
+        if self.recipe:
+            budgets().paper(self.dataset, self.network, self.recipe)
+        elif self.settings:
+            raise ValueError("settings mean something beside a recipe only")
         if self.sd is not None and not self.sd_over:
             raise ValueError("a standard deviation needs sd_over: seeds or repeats")
         return self
 
 
 COLUMNS = tuple(PublishedNumber.model_fields)
-OF_THE_SETUP = ("epochs", "batch_size", "copies", "setup")
+OF_THE_SETUP = ("epochs", "batch_size", "copies", "setup", "recipe", "settings")
 """Columns that a file may lack, as if they were empty."""
 
 WHOLE_NUMBERS = ("draws", "n", "epochs", "batch_size", "copies")

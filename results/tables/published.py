@@ -9,6 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from augbench.bench.experiment.acceleration import Acceleration
+from augbench.bench.experiment.budgets import budgets, recipe_of
+from augbench.bench.experiment.spec import RunSpec, settings_in_words
 from augbench.results.model.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.model.definitions import accuracy_definition, calibration_definition
 from augbench.results.model.frame import Runs
@@ -81,7 +84,8 @@ def published_tables(runs: Runs, files: Sequence[Path] = ()) -> list[Table]:
     """
     finished, published = runs.finished(), load_published(files)
     parts = {str(group["comparison"].iloc[0]): (here, group) for here, group in by_comparison(runs, finished)}
-    pairs = {name: _pairs(*part, _about(published, part[1])) for name, part in parts.items()}
+    about = {name: _about(published, *part) for name, part in parts.items()}
+    pairs = {name: _pairs(*part, about[name]) for name, part in parts.items()}
     shown = finished[finished["comparison"].isin([name for name, found in pairs.items() if found])]
     if shown.empty:
         return []
@@ -93,28 +97,53 @@ def published_tables(runs: Runs, files: Sequence[Path] = ()) -> list[Table]:
         rows += [_row(parts[name][1], pair, sources, list(setups)) for pair in found]
         lines += [line for pair in found for line in _lines(parts[name][1], pair)]
     differing = [f"D{index}: {text}." for index, text in enumerate(setups, 1)]
-    notes = (*run_notes(runs, shown), *_legend(sources), *differing, *_alone(published, shown))
+    notes = (
+        *run_notes(runs, shown),
+        *_legend(sources),
+        *differing,
+        *_alone([about[name] for name, found in pairs.items() if found], shown),
+    )
     title = "Our numbers beside published ones"
     definitions = _definitions(shown, [pair.measure for found in pairs.values() for pair in found])
     heading, data = "Method and measure", pd.DataFrame(lines)
     return [Table("published", title, notes, definitions, COLUMNS, tuple(rows), heading, data)]
 
 
-def _about(published: pd.DataFrame, group: pd.DataFrame) -> pd.DataFrame:
-    """Published numbers of the data set and network of a comparison; none if its data set has other options."""
+def _about(published: pd.DataFrame, runs: Runs, group: pd.DataFrame) -> pd.DataFrame:
+    """Published numbers of the data set, network and recipe of a comparison; none if its data set has other options."""
     first = group.iloc[0]
-    if first["dataset_label"] != first["dataset"]:
+    recipe = _recipe(_spec_of(runs, group))
+    if first["dataset_label"] != first["dataset"] or recipe is None:
         return published.iloc[:0]
     same = (published["dataset"] == first["dataset"]) & (published["network"] == first["network"])
+    same &= published["recipe"] == recipe
     found: pd.DataFrame = published[same]
     return found
+
+
+def _spec_of(runs: Runs, group: pd.DataFrame) -> RunSpec:
+    """Look up the first of some runs."""
+    return next(record.spec for record in runs.records if record.name == group["folder"].iloc[0])
+
+
+def _recipe(spec: RunSpec) -> str | None:
+    """Name the recipe that a run has to the full; empty for a run without one, None for one that only resembles it."""
+    recipe = recipe_of(spec.budget)
+    if not recipe:
+        return ""
+    plain = spec.budget.model_copy(update={"acceleration": Acceleration()})
+    entries = budgets().of_recipe(recipe)
+    same = [entry for entry in entries if spec.dataset.name in entry.datasets and spec.network.name == entry.network]
+    return recipe if any(entry.paper == plain for entry in same) else None
 
 
 def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pair]:
     """Put our cells and published numbers of one comparison together, by method, metric and draws."""
     pairs = []
     for label, inside in group.groupby("label", sort=False):
-        of_method = published[published["method"] == inside["method"].iloc[0]]
+        settings = settings_in_words(_spec_of(runs, inside).method.settings)
+        same = (published["recipe"] == "") | (published["settings"] == settings)
+        of_method = published[same & (published["method"] == inside["method"].iloc[0])]
         setup = _setup(runs, inside) if len(of_method) else {}
         for (metric, draws), numbers in of_method.groupby(["metric", "draws"], sort=False, dropna=False):
             draws = None if pd.isna(draws) else int(draws)
@@ -236,11 +265,9 @@ def _legend(sources: dict[Source, int]) -> list[str]:
 _OVER = {"seeds": "seeds", "repeats": "repeats of the test-time draws, which says nothing of other seeds"}
 
 
-def _alone(published: pd.DataFrame, shown: pd.DataFrame) -> list[str]:
-    """Count the published numbers of the same data sets and networks that have no counterpart here."""
-    here = set(zip(shown["dataset"], shown["network"], strict=True))
-    about = published[[pair in here for pair in zip(published["dataset"], published["network"], strict=True)]]
-    others = sorted(set(about["method"]) - set(shown["method"]))
+def _alone(about: Sequence[pd.DataFrame], shown: pd.DataFrame) -> list[str]:
+    """Name the methods of published numbers of the same data sets, networks and recipes that are not here."""
+    others = sorted({method for numbers in about for method in numbers["method"]} - set(shown["method"]))
     return [f"Published of other methods on the same data and networks: {', '.join(others)}."] if others else []
 
 
