@@ -123,7 +123,9 @@ def _paper_card(dataset: str, entry: PaperBudget) -> dict[str, Any]:
     budget = entry.paper
     whose = "authors" if entry.recipe else "paper"
     lines = [f"# stated by the {whose}: {entry.stated}", f"# decided: {entry.decided}", "[comparisons.budget]"]
-    text = "\n".join([*lines, *_toml_lines(budget.model_dump(exclude_unset=True)), ""])
+    content = budget.model_dump(exclude_unset=True)
+    base = {"base": [step.name for step in budget.base]} if budget.base else {}
+    text = "\n".join([*lines, *_toml_lines(content | base), ""])
     optimizer = f"{budget.optimizer}, rate {budget.learning_rate:g}, {budget.schedule}"
     title = f"{optimizer}; {budget.epochs} epochs, batches of {budget.batch_size}"
     name = "/".join(filter(None, (dataset, entry.network, entry.recipe)))

@@ -11,6 +11,7 @@ import pandas as pd
 
 from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.experiment.budgets import budgets, recipe_of
+from augbench.bench.experiment.protocol import Budget
 from augbench.bench.experiment.spec import RunSpec, settings_in_words
 from augbench.results.model.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.model.definitions import accuracy_definition, calibration_definition
@@ -112,7 +113,7 @@ def published_tables(runs: Runs, files: Sequence[Path] = ()) -> list[Table]:
 def _about(published: pd.DataFrame, runs: Runs, group: pd.DataFrame) -> pd.DataFrame:
     """Published numbers of the data set, network and recipe of a comparison; none if its data set has other options."""
     first = group.iloc[0]
-    recipe = _recipe(_spec_of(runs, group))
+    recipe = _recipe(_spec_of(runs, group).budget, first["dataset"], first["network"])
     if first["dataset_label"] != first["dataset"] or recipe is None:
         return published.iloc[:0]
     same = (published["dataset"] == first["dataset"]) & (published["network"] == first["network"])
@@ -126,15 +127,17 @@ def _spec_of(runs: Runs, group: pd.DataFrame) -> RunSpec:
     return next(record.spec for record in runs.records if record.name == group["folder"].iloc[0])
 
 
-def _recipe(spec: RunSpec) -> str | None:
-    """Name the recipe that a run has to the full; empty for a run without one, None for one that only resembles it."""
-    recipe = recipe_of(spec.budget)
+def _recipe(budget: Budget, dataset: str, network: str) -> str | None:
+    """Name the recipe that runs have to the full; empty for runs without one, None for those that only resemble it."""
+    recipe = recipe_of(budget)
     if not recipe:
         return ""
-    plain = spec.budget.model_copy(update={"acceleration": Acceleration()})
+    plain = budget.model_copy(update={"acceleration": Acceleration()})
+    same = (dataset, network, plain)
     entries = budgets().of_recipe(recipe)
-    same = [entry for entry in entries if spec.dataset.name in entry.datasets and spec.network.name == entry.network]
-    return recipe if any(entry.paper == plain for entry in same) else None
+    return (
+        recipe if same in [(name, entry.network, entry.paper) for entry in entries for name in entry.datasets] else None
+    )
 
 
 def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pair]:

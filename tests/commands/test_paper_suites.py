@@ -56,11 +56,15 @@ def test_what_is_missing_is_said_for_all_data_sets_at_once(tmp_path: Path, augbe
 
 
 def test_budgets_have_cards_and_levels_show_in_a_plan(tmp_path: Path, augbench: CommandLine) -> None:
-    _, text, _ = augbench("list", "budgets", "cifar10/wrn-28-10")
-    table = tomllib.loads(text)["comparisons"]["budget"]
-    assert Budget.model_validate(table) == budgets().paper("cifar10", "wrn-28-10")
     _, text, _ = augbench("list", "budgets", "--json")
-    titles = {card["name"]: card["title"] for card in json.loads(text)}
+    cards = json.loads(text)
+    titles = {card["name"]: card["title"] for card in cards}
+    tables = {card["name"]: tomllib.loads(card["toml"]) for card in cards if "toml" in card}
+    assert {"cifar10/wrn-28-10", "cifar10/wrn-28-10/autoaugment"} <= set(tables)
+    for name, table in tables.items():
+        assert Budget.model_validate(table["comparisons"]["budget"]) == budgets().paper(*name.split("/"))
+    _, text, _ = augbench("list", "budgets", "cifar10/wrn-28-10/autoaugment")
+    assert tomllib.loads(text) == tables["cifar10/wrn-28-10/autoaugment"]
     assert titles["rotmnist/smallnet"] == "adam, rate 0.02, cosine; 300 epochs, batches of 128"
     _, text, _ = augbench("list", "budgets", "smoke")
     assert 'network = "tiny"' in text

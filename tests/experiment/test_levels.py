@@ -8,8 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.experiment.budgets import Budgets, Level, LevelName, budgets
+from augbench.bench.experiment.budgets import Budgets, Level, LevelName, budgets, recipe_of
 from augbench.bench.experiment.catalogues import datasets, methods, networks
+from augbench.bench.experiment.labels import label_runs
 from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import Suite, load_suite, parse_suite
@@ -41,6 +42,37 @@ def test_budgets_are_those_that_the_paper_states() -> None:
         assert budgets().paper(dataset, "wrn-28-10") == Budget(**wide, weight_decay=1e-4, momentum=0.9)
     svhn = budgets().paper("svhn", "resnet34")
     assert (svhn.optimizer, svhn.learning_rate, svhn.schedule) == ("adam", 0.001, "cosine")
+
+
+def test_recipes_are_those_of_their_authors_code() -> None:
+    common = {"epochs": 200, "optimizer": "sgd", "momentum": 0.9, "schedule": "cosine", "gradient_clip": 5.0}
+    common["base"] = ("crop", "flip", "cutout")
+    auto = Budget.model_validate({**common, "batch_size": 128, "learning_rate": 0.1, "weight_decay": 5e-4})
+    warm = {"warm_up": 5 / 200, "warm_up_start": 0.1 / 0.4, "batch_size": 512, "learning_rate": 0.4}
+    for network, decay in (("wrn-28-10", 5e-4), ("wrn-40-2", 2e-4)):
+        fast = Budget.model_validate({**common, **warm, "weight_decay": decay})
+        assert budgets().paper("cifar10", network, "autoaugment") == auto
+        assert budgets().paper("cifar10", network, "fast-autoaugment") == fast
+        assert recipe_of(fast.model_copy(update={"epochs": 20})) == "fast-autoaugment"
+        assert recipe_of(fast.model_copy(update={"base": ()})) == ""
+    assert fast.learning_rate_at(0, 200 * 98) == pytest.approx(0.1)
+    assert fast.learning_rate_at(5 * 98, 200 * 98) == pytest.approx(0.4)
+    assert recipe_of(budgets().paper("cifar10", "wrn-28-10")) == ""
+
+
+def test_the_levels_of_a_suite_of_recipes() -> None:
+    paper = specs_of("published-cifar10")
+    assert Counter((spec.network.name, recipe_of(spec.budget)) for spec in paper) == {
+        **{("wrn-28-10", "autoaugment"): 20, ("wrn-28-10", "fast-autoaugment"): 15},
+        **{("wrn-40-2", "autoaugment"): 10, ("wrn-40-2", "fast-autoaugment"): 15},
+    }
+    quick, smoke = (specs_of("published-cifar10", level) for level in (LevelName.QUICK, LevelName.SMOKE))
+    assert {(spec.budget.epochs, recipe_of(spec.budget) == "") for spec in quick} == {(20, False)}
+    assert {(spec.budget.epochs, spec.network.name, spec.seed) for spec in smoke} == {(1, "tiny", 0)}
+    (budget,) = {label.budget for label in label_runs([spec for spec in paper if spec.network.name == "wrn-40-2"])} - {
+        "200 epochs (recipe autoaugment)"
+    }
+    assert budget == "200 epochs (recipe fast-autoaugment)"
 
 
 def test_everything_that_the_file_names_is_registered() -> None:
@@ -177,6 +209,14 @@ def test_a_suite_s_own_settings_are_scaled_too() -> None:
         ('level = "paper"', 'level = "papr"', ["comparisons[1].level", "'paper', 'quick' or 'smoke'", "given: 'papr'"]),
         ('level = "paper"', "baseline_copies = 2\nbudget = { epochs = 1 }", ["belongs into [comparisons.budget]"]),
         ('level = "paper"', 'level = "paper"\nbaseline_copies = 0', ["baseline_copies", "greater than or equal to 1"]),
+        ('level = "paper"', 'level = "paper"\nrecipe = "autoagment"', ["no recipe 'autoagment'", "mean 'autoaugment'"]),
+        ('level = "paper"', 'recipe = "autoaugment"\nbudget = { epochs = 1 }', ["`recipe` names a budget"]),
+        ('level = "paper"', 'recipe = "autoaugment"', ["needs either a table"]),
+        (
+            'wrn-28-10"\nlevel = "paper"',
+            'tiny"\nlevel = "paper"\nrecipe = "autoaugment"',
+            ["no budget of the recipe 'autoaugment'", "'tiny'", "cifar10 with wrn-28-10; cifar10 with wrn-40-2"],
+        ),
         ("wrn-28-10", "smallnet", ["no budget of the paper for the data set 'cifar10' with the network 'smallnet'"]),
         ("cifar10", "mnist5k", ["'mnist5k'", "cifar10, cifar100 with wrn-28-10", "`augbench list budgets`"]),
         ("seeds = [0]", 'includes = ["demo"]', ["needs `seeds`"]),

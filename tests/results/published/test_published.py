@@ -9,7 +9,10 @@ import pandas as pd
 import pytest
 
 from augbench.bench.common.errors import UserError
+from augbench.bench.experiment.budgets import recipe_of
 from augbench.bench.experiment.catalogues import datasets, methods, networks
+from augbench.bench.experiment.spec import settings_in_words
+from augbench.bench.experiment.suite import load_suite
 from augbench.results.published import COLUMNS, OF_THE_SETUP, load_published
 
 LINE = dict.fromkeys(COLUMNS, "") | {
@@ -135,3 +138,33 @@ def test_the_file_in_the_readme_can_be_read(tmp_path: Path) -> None:
     assert (last["method"], last["value"], last["sd_over"], last["n"]) == ("scale", 0.9712, "seeds", 10)
     for column in COLUMNS:
         assert f"`{column}`" in readme.read_text(encoding="utf-8")
+
+
+def test_a_recipe_is_one_that_there_is(tmp_path: Path) -> None:
+    about = {"dataset": "cifar10", "network": "wrn-28-10"}
+    known = write(tmp_path / "a.csv", about | {"recipe": "autoaugment", "settings": "copies=2"})
+    assert load_published([known])["settings"].iloc[-1] == "copies=2"
+    for line, words in (
+        (about | {"recipe": "autoagment"}, "Did you mean 'autoaugment'"),
+        ({"recipe": "autoaugment"}, "no budget of the recipe 'autoaugment' for the data set 'mnist5k'"),
+        (about | {"settings": "copies=2"}, "beside a recipe only"),
+    ):
+        with pytest.raises(UserError, match=words):
+            load_published([write(tmp_path / "b.csv", line)])
+
+
+def test_rows_with_a_recipe_can_be_those_of_its_suite() -> None:
+    specs = [spec for spec in load_suite("published-cifar10").specs() if spec.seed == 0]
+    ours = {
+        (spec.network.name, recipe_of(spec.budget), spec.method.name, settings_in_words(spec.method.settings))
+        for spec in specs
+    }
+    published = load_published()
+    rows = published[published["recipe"] != ""][["network", "recipe", "method", "settings"]]
+    beside = set(rows.itertuples(index=False, name=None))
+    others = beside - ours
+    assert {settings.partition("#")[0] for *_, settings in others} == {"policy="}, "policies that only files have"
+    assert {kind[:3] for kind in ours - beside} == {
+        ("wrn-28-10", "fast-autoaugment", "none"),
+        *(("wrn-40-2", name, "none") for name in ("autoaugment", "fast-autoaugment")),
+    }, "of which no number of the recipe was found"

@@ -10,9 +10,11 @@ import pandas as pd
 import pytest
 from cells import texts
 
+from augbench.bench.experiment.acceleration import Acceleration
+from augbench.bench.experiment.budgets import budgets
 from augbench.bench.experiment.protocol import Protocol
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.results.model.frame import load_runs
+from augbench.results.model.frame import Runs, load_runs
 from augbench.results.published import COLUMNS
 from augbench.results.tables import write_tables
 from augbench.results.tables.comparison import comparison_table
@@ -119,6 +121,68 @@ def test_policies_of_the_paper_do_not_pass_for_the_experiment_here(
     assert "not stated: epochs (here 20)" in said["none: accuracy (%)"]
     assert "crop, flip and cutout beside the policy" in said["fast-aa: accuracy (%)"]
     assert "crop and flip beside the policy" in said["faster-aa: accuracy (%)"]
+
+
+def recipe(name: str, network: str = "wrn-28-10", **changes: Any) -> dict[str, Any]:
+    """Return the budget of a recipe with changes, for `write_run`."""
+    return {**budgets().paper("cifar10", network, name).model_dump(exclude={"epochs", "acceleration"}), **changes}
+
+
+def with_network(tmp_path: Path, network: str) -> Runs:
+    """Load all runs as if they were of a network."""
+    runs = load_runs(tmp_path)
+    runs.runs["network"] = network
+    return runs
+
+
+SEARCHED = {"search_network": "wrn-40-2", "search_epochs": 200}
+
+
+def test_numbers_of_a_recipe_stand_beside_its_runs(tmp_path: Path, write_run: WriteRun) -> None:
+    about = {"dataset": "cifar10", "options": {}, "epochs": 200}
+    auto, fast = about | {"budget": recipe("autoaugment")}, about | {"budget": recipe("fast-autoaugment")}
+    for method in ("none", "autoaugment", "trivialaugment-wide"):
+        write_run(method, **auto)
+    write_run("randaugment-wide", settings={"operations": 3, "magnitude": 5}, **auto)
+    write_run("none", **fast)
+    write_run("fast-aa", settings=SEARCHED, **fast)
+    write_run("dada", settings={"search_network": "wrn-40-2"}, **fast)
+    (table,) = published_tables(with_network(tmp_path, "wrn-28-10"))
+    assert {label.partition(":")[0]: cells[1] for label, cells in texts(table).items()} == {
+        **{"none": "96.9 [1]", "trivialaugment-wide": "97.46 [2]", "randaugment-wide": "97.3 [3]"},
+        **{"autoaugment": "97.4 [4]", "fast-aa": "97.3 [5]", "dada": "97.3 [6]"},
+    }
+    assert any("crop and flip after the policy, here before it" in note for note in table.notes)
+    assert not any("SCALE paper" in note for note in table.notes), "whose numbers are of another recipe"
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "settings"),
+    [
+        ("autoaugment", {"base": ()}, {}),
+        ("autoaugment", {"gradient_clip": None}, {}),
+        ("autoaugment", {"weight_decay": 2e-4}, {}),
+        ("autoaugment", {"epochs": 20}, {}),
+        ("autoaugment", {"baseline_copies": 2}, {}),
+        ("autoaugment", {}, {"policy": "svhn"}),
+        ("randaugment-wide", {}, {}),
+        ("fast-aa", {}, SEARCHED),
+    ],
+)
+def test_numbers_of_a_recipe_stand_beside_no_other_run(
+    tmp_path: Path, write_run: WriteRun, method: str, change: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    budget = recipe("autoaugment", **change)
+    epochs = budget.pop("epochs", 200)
+    write_run(method, dataset="cifar10", options={}, epochs=epochs, budget=budget, settings=settings)
+    assert published_tables(with_network(tmp_path, "wrn-28-10")) == []
+
+
+def test_what_makes_steps_faster_is_no_other_recipe(tmp_path: Path, write_run: WriteRun) -> None:
+    budget = recipe("autoaugment", "wrn-40-2", acceleration=Acceleration(precision="bfloat16"))
+    write_run("trivialaugment-wide", dataset="cifar10", options={}, epochs=200, budget=budget)
+    (table,) = published_tables(with_network(tmp_path, "wrn-40-2"))
+    assert [cells[1] for cells in texts(table).values()] == ["96.32 [1]"]
 
 
 def test_they_enter_no_other_table(tmp_path: Path, write_run: WriteRun, write_numbers: WriteNumbers) -> None:
