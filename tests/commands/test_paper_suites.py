@@ -48,6 +48,24 @@ def test_a_smoke_run_is_finite_and_repeats_bit_for_bit(
         assert run["result"]["train_images"] == 1000
 
 
+@pytest.mark.slow
+def test_a_smoke_run_of_recipes_is_finite(
+    prepared_root: Path, tmp_path: Path, augbench: CommandLine, outcome: Outcome
+) -> None:
+    dropped = ("randaugment-wide", "autoaugment", "fast-aa", "dada")
+    lines = built_in_suites()["published-cifar10"].splitlines()
+    text = "\n".join(line for line in lines if not any(f'name = "{name}"' in line for name in dropped))
+    (tmp_path / "some.toml").write_text(text)
+    options = ("--budget", "smoke", "--device", "cpu", "--workers", "1")
+    code, _, errors = augbench(
+        "run", tmp_path / "some.toml", "--out", tmp_path / "out", "--data", prepared_root, *options
+    )
+    assert code == 0, errors
+    ended = [outcome(folder)["result"]["metrics"]["0"]["nll"]["values"] for folder in run_folders(tmp_path / "out")]
+    assert len(ended) == 4, "of none with three recipes and TrivialAugment with one, on the same network"
+    assert all(math.isfinite(value) for values in ended for value in values)
+
+
 def test_what_is_missing_is_said_for_all_data_sets_at_once(tmp_path: Path, augbench: CommandLine) -> None:
     code, _, errors = augbench("run", "paper", "--budget", "smoke", "--out", tmp_path / "out", "--data", tmp_path)
     assert code == 2
