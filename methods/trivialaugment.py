@@ -24,7 +24,7 @@ class TrivialAugment(SharedSpaceMethod[TrivialAugmentHyperparameters]):
     deviations = (
         "The operations are the blocks of the affine space, as in SCALE's comparison, instead of TrivialAugment's own.",
         "Blocks without a strength draw uniformly from their support, as they do for every other method.",
-        "No cutout, crop or flip on top.",
+        "Cutout, crop and flip are left to the `base` of a budget.",
     )
     hyperparameters_type = TrivialAugmentHyperparameters
 

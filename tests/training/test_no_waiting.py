@@ -27,12 +27,8 @@ from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.training.cost import Cost
 from augbench.bench.training.epoch_sums import new_sums
 from augbench.bench.training.forward_pass import ForwardPass
-<<<<<<< HEAD
-from augbench.bench.training.trainer import Trainer, network_optimizer, new_trainer
-=======
 from augbench.bench.training.optimizer import network_optimizer
-from augbench.bench.training.trainer import Trainer, new_sums, new_trainer
->>>>>>> d0b70cb (Budgets have warm-ups, step schedules, label smoothing, gradient clipping, weight decay by group and named recipes)
+from augbench.bench.training.trainer import Trainer, new_trainer
 from augbench.bench.training.worker import load_dataset
 
 META = torch.device("meta")
@@ -138,15 +134,10 @@ def without_values(trainer: Trainer) -> Trainer:
 def steps(make_spec: MakeSpec, few_digits: None) -> Callable[..., None]:
     """Take the first steps of the second epoch of a run without values: a warm one, a watched one and a small one."""
 
-<<<<<<< HEAD
-    def take(method: str, base: Sequence[Any] = (), **hyperparameters: Any) -> None:
-        budget = Budget.model_validate({"epochs": 3, "batch_size": 64, "base": base})
-        spec = make_spec(method, **hyperparameters).model_copy(update={"budget": budget})
-=======
     def take(method: str, budget: Mapping[str, Any] = MappingProxyType({}), **hyperparameters: Any) -> None:
-        spec = make_spec(method, epochs=3, **hyperparameters)
-        spec = spec.model_copy(update={"budget": spec.budget.model_copy(update=budget)})
->>>>>>> d0b70cb (Budgets have warm-ups, step schedules, label smoothing, gradient clipping, weight decay by group and named recipes)
+        spec = make_spec(method, **hyperparameters)
+        given = Budget.model_validate({"epochs": 3, "batch_size": 64, **budget})
+        spec = spec.model_copy(update={"budget": given})
         trainer = without_values(new_trainer(spec, load_dataset(spec.dataset, Path()), torch.device("cpu")))
         trainer.method.start_epoch(1)
         trainer.network.train()
@@ -164,14 +155,13 @@ def test_no_step_waits_for_the_device(method: str, steps: Callable[..., None]) -
     steps(method)
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("method", ["scale", "trivialaugment-wide"])
 def test_no_base_waits_for_the_device(method: str, steps: Callable[..., None]) -> None:
-    steps(method, base=[{"name": "crop", "pixels": 2}, "flip", {"name": "cutout", "pixels": 7}])
-=======
+    steps(method, {"base": [{"name": "crop", "pixels": 2}, "flip", {"name": "cutout", "pixels": 7}]})
+
+
 def test_clipping_and_smoothing_do_not_wait_for_the_device(steps: Callable[..., None]) -> None:
     steps("none", {"gradient_clip": 0.1, "label_smoothing": 0.1, "decayed": "weights", "weight_decay": 0.1})
->>>>>>> d0b70cb (Budgets have warm-ups, step schedules, label smoothing, gradient clipping, weight decay by group and named recipes)
 
 
 @pytest.mark.parametrize("estimator", ["pooled", "per-image", "rloo", "per-image-zero"])
