@@ -221,7 +221,7 @@ class Space:
         if in_bytes and fused_resampling.usable(images.device):
             crops = fused_resampling.Crops(images, indices, offsets, self.padding, network_input)
             return fused_resampling.resample(crops, matrices)
-        chosen = images if indices is None else images[indices]
+        chosen = images if indices is None else images.index_select(0, indices)
         if in_bytes and images.device.type == "cpu":
             output = resample_in_pieces(chosen, offsets, self.padding, matrices)
         else:

@@ -174,7 +174,7 @@ class Method(Generic[H]):
             indices: Which of them are in the batch; (B,).
             generator: Source of randomness on the images' device.
         """
-        return self.augment(images[indices], generator)
+        return self.augment(images.index_select(0, indices), generator)  # faster than images[indices]
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Loss of each copy, here cross-entropy with the budget's label smoothing.

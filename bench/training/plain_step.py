@@ -67,7 +67,7 @@ def _plain_step(trainer: Trainer, images: int) -> Callable[[], object]:
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        logits = forward_pass(AugmentedBatch(to_unit_interval(train.images[batch])))
+        logits = forward_pass(AugmentedBatch(to_unit_interval(train.images.index_select(0, batch))))
         F.cross_entropy(logits, train.labels[batch]).backward()
         optimizer.step()
 
