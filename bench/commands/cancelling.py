@@ -11,8 +11,9 @@ from augbench.bench.commands.options import DEFAULT_OUT, RUN_HELP, Out, where
 from augbench.bench.commands.plain import ask, tell_left_out
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.plain_text import safe
+from augbench.bench.common.wording import counted
 from augbench.bench.planning.plan import counts_in_words, runs_in_words
-from augbench.bench.runs.cancelling import AT_WORK, can_be_cancelled, cancel, end_at_once
+from augbench.bench.runs.cancelling import AT_WORK, can_be_cancelled, cancel, cancel_followers, end_at_once
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.overview import Overview, RunMonitor, SeenRun
 from augbench.bench.runs.run_folder import RunState
@@ -31,12 +32,14 @@ def cancel_runs(
     chosen = _chosen(overview, runs or [], everything=everything)
     at_work = any(run.state in AT_WORK for run in overview.runs)
     found = [run for run in chosen if can_be_cancelled(run.state, at_work=at_work)]
-    if not found:
+    if not found and not (everything and overview.followers):
         typer.echo(f"Nothing to cancel: {counts_in_words(Counter(run.state for run in chosen))}")
         return
     if everything and not yes:
         words = counts_in_words(Counter(run.state for run in found))
         ask(f"{words} Cancel all of them?", f"{words} There is no terminal to ask on; give --yes to cancel them.")
+    if everything and (count := cancel_followers(overview.out)):
+        typer.echo(f"{counted(count, 'job')} that would have placed further runs taken out of the queue.")
     names = {folder.path.name for folder in cancel([run.folder for run in found], overview.out)}
     stopped = [run for run in found if run.name in names]
     left = _end_at_once(stopped) if force else {}

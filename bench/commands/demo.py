@@ -18,10 +18,11 @@ def demo(
     retry_failed: RetryFailed = False,
 ) -> None:
     """Compare five learners on upright and rotated digits: a table, what each one found, figures and a report."""
-    from augbench.bench.commands.placing import execute, raise_unfinished
+    from augbench.bench.commands.executing import execute
+    from augbench.bench.commands.placing import raise_unfinished
 
     request = LaunchOptions(launcher="local", workers=workers, device=device or "cpu").request(out)
-    ended = execute(load_suite("demo"), request, retry_failed=retry_failed)
+    ended = execute(load_suite("demo"), request, retry_failed=retry_failed).plan
     if len(ended.unfinished()) < len(ended.runs):
         show(out)
     raise_unfinished(ended, out)

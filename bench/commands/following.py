@@ -20,7 +20,8 @@ from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.plain_text import safe
 from augbench.bench.planning.plan import counts_in_words, runs_in_words, state_in_words
 from augbench.bench.runs.failures import WITHOUT_RESULT
-from augbench.bench.runs.overview import Overview, Progress, RunMonitor, SeenRun, progress_of
+from augbench.bench.runs.overview import Overview, Progress, RunMonitor, SeenRun, has_just_changed, progress_of
+from augbench.bench.runs.recorded_stages import progress_lines, read_stages, waiting_in
 from augbench.bench.runs.run_folder import RunState
 
 COLUMNS = (RunState.DONE, RunState.RUNNING, RunState.SUBMITTED, RunState.PLANNED, *WITHOUT_RESULT, RunState.UNKNOWN)
@@ -74,9 +75,25 @@ def _watch_screen(monitor: RunMonitor, every: float, console: Console) -> Overvi
         while True:
             overview = monitor.snapshot()
             live.update(_fitting(overview, console), refresh=True)
-            if not overview.goes_on():
+            if not _goes_on(overview):
                 return overview
             time.sleep(every)
+
+
+def _goes_on(overview: Overview) -> bool:
+    """Whether there is something to wait for: also the stage of a suite that its launcher is about to place."""
+    if overview.goes_on():
+        return True
+    return waiting_in(read_stages(overview.out)) > 0 and has_just_changed(
+        [run for run in overview.runs if run.is_trial]
+    )
+
+
+def _stages(overview: Overview) -> Iterator[str]:
+    """Say in which stage suites with `[tuning]` are."""
+    yield from map(safe, progress_lines(read_stages(overview.out), {run.name: run.state for run in overview.runs}))
+    if overview.followers:
+        yield f"Job {', '.join(overview.followers)} places the final runs when the trials have ended."
 
 
 def _fitting(overview: Overview, console: Console) -> Group:
@@ -92,13 +109,20 @@ def _fitting(overview: Overview, console: Console) -> Group:
 def _watch_lines(monitor: RunMonitor, every: float) -> Overview:
     overview = monitor.snapshot()
     typer.echo(_counts(overview))
-    while overview.goes_on():
+    shown = list(_stages(overview))
+    for line in shown:
+        typer.echo(line)
+    while _goes_on(overview):
         before = {run.name: run.state for run in overview.runs}
         time.sleep(every)
         overview = monitor.snapshot()
         for run in overview.runs:
             if run.state != before.get(run.name):
                 typer.echo(f"{datetime.now(UTC).astimezone():%H:%M:%S} {_change(run)}")
+        if (stages := list(_stages(overview))) != shown:
+            shown = stages
+            for line in shown:
+                typer.echo(line)
     typer.echo(_counts(overview))
     return overview
 
@@ -115,7 +139,8 @@ def _say_how_it_ended(overview: Overview) -> None:
         UserError: If some are not.
     """
     without, never = overview.without_result(), overview.in_state(RunState.PLANNED)
-    if not without and not never and not overview.damaged:
+    awaited = waiting_in(read_stages(overview.out))
+    if not without and not never and not overview.damaged and not awaited:
         typer.echo(f"All done: {runs_in_words(len(overview.runs))}.")
         return
     sentences = ["No run is running or waiting."]
@@ -126,6 +151,11 @@ def _say_how_it_ended(overview: Overview) -> None:
         sentences.append(
             f"{runs_in_words(len(never))} never started, and no launcher is left to place them. Give the same "
             "`augbench run` command again."
+        )
+    if awaited:
+        sentences.append(
+            f"{runs_in_words(awaited)} of the comparison wait for the values of trials. Give the same `augbench run` "
+            "command again: it goes on from here."
         )
     raise UserError(" ".join([*sentences, *map(safe, overview.damaged)]))
 
@@ -139,6 +169,7 @@ def _parts(
 ) -> Iterator[RenderableType]:
     """Make what is shown: counts, table, running runs, reasons for waiting, and how many runs have no result."""
     yield Text(_counts(overview))
+    yield from map(Text, _stages(overview))
     wide = _table(overview, most_rows, _every_state(overview))
     yield wide if fits(console, wide) else _table(overview, most_rows, _fewer_columns(overview))
     running = overview.in_state(RunState.RUNNING)
@@ -213,6 +244,7 @@ def _as_json(overview: Overview, now: datetime) -> dict[str, Any]:
         "running": [_progress_as_json(progress_of(run, now)) for run in overview.in_state(RunState.RUNNING)],
         "runs": [_run_as_json(run) for run in overview.runs],
         "damaged": list(overview.damaged),
+        "stages": list(_stages(overview)),
     }
 
 

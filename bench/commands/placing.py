@@ -18,16 +18,13 @@ from augbench.bench.commands.plain import ask, tell_left_out, tell_notes
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.commands.streams import kept_going
 from augbench.bench.common.errors import UserError, to_paste
-from augbench.bench.experiment.suite import Suite
 from augbench.bench.launchers.launcher import EndedAtOnce, Launcher, LaunchRequest, launchers
 from augbench.bench.launchers.local import Local
 from augbench.bench.launching.launch import launch, little_room, prepare_launch
 from augbench.bench.planning.bases import about_bases
 from augbench.bench.planning.changed_plugins import changed_plugins
 from augbench.bench.planning.estimates import cost_to_confirm
-from augbench.bench.planning.plan import Plan, PlannedRun, make_plan, runs_in_words
-from augbench.bench.planning.recorded_tuning import record_tuning
-from augbench.bench.runs.cancelling import SECONDS_TO_STOP, wait_until_stopped
+from augbench.bench.planning.plan import Plan, PlannedRun, runs_in_words
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_states import RunStates, RunStatus
 from augbench.bench.training.provenance import choose_device, describe_device
@@ -38,44 +35,24 @@ ESTIMATES = "`augbench plan` shows the estimates; --dry-run shows what would be 
 PLACED = (RunState.DONE, RunState.SUBMITTED, RunState.RUNNING)
 
 
-def execute(suite: Suite, request: LaunchRequest, *, retry_failed: bool, yes: bool = True) -> Plan:
-    """Launch the unfinished runs of a suite with progress bars, and say what happened.
-
-    Raises:
-        UserError: If something is wrong before the start.
-        typer.Exit: With status 130 after Ctrl-C, and with 1 if the user answers that it shall not start.
-    """
-    before = _settled_plan(suite, request)
-    record_tuning(suite, before)
-    tell_about(before)
-    to_do = _to_do(before, request, retry_failed=retry_failed)
-    if not to_do:
-        typer.echo(f"Nothing to compute in {request.out}: {before.summary()}")
-        return before
-    try:
-        place(to_do, request, title=suite.title, of=len(before.runs), yes=yes)
-    finally:  # also after Ctrl-C, since other commands may resume the runs
-        record_tuning(suite, before)
-    after = make_plan(suite, request.out)
-    typer.echo(after.summary())
-    return after
-
-
-def _settled_plan(suite: Suite, request: LaunchRequest) -> Plan:
-    """Make a plan; unless the launcher waits for other owners itself, wait for runs that are being cancelled."""
-    planned = make_plan(suite, request.out)
-    running = [run.folder for run in planned.runs if run.state is RunState.RUNNING]
-
-    def say(count: int) -> None:
-        typer.echo(f"{runs_in_words(count)} still stopping after `cancel`: waiting up to {SECONDS_TO_STOP:g} s.")
-
-    if launchers().get(request.profile.launcher).waits or not wait_until_stopped(running, say):
-        return planned
-    return make_plan(suite, request.out)
-
-
-def place(runs: Sequence[PlannedRun], request: LaunchRequest, *, title: str, of: int, yes: bool) -> None:
+def place(
+    runs: Sequence[PlannedRun],
+    request: LaunchRequest,
+    *,
+    title: str,
+    of: int,
+    yes: bool,
+    later: Sequence[PlannedRun] = (),
+) -> None:
     """Check runs, ask if they cost much, and have them placed, with progress bars.
+
+    Args:
+        runs: The runs.
+        request: Where and how.
+        title: What they are part of.
+        of: How many runs that has.
+        yes: Whether to start without asking.
+        later: Runs that follow from them without another question.
 
     Raises:
         UserError: If something is wrong before the start.
@@ -83,7 +60,7 @@ def place(runs: Sequence[PlannedRun], request: LaunchRequest, *, title: str, of:
     """
     launcher = _prepared(runs, request)
     if not yes:
-        confirm(runs, request)
+        confirm((*runs, *later), request)
     max_parallel = f", at most {request.settings.workers} at a time" if launcher.name == Local.name else ""
     typer.echo(f"{title}: {len(runs)} of {runs_in_words(of)} to do{max_parallel}, in {request.out}.")
     console = Console()
@@ -113,7 +90,7 @@ def _last_saved(checkpoint: Path) -> str:
         return "never saved"
 
 
-def _to_do(planned: Plan, request: LaunchRequest, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
+def to_do_of(planned: Plan, request: LaunchRequest, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
     """Return the runs to place: none that run or wait in a queue already, or may do so.
 
     Raises:
@@ -169,23 +146,6 @@ def confirm(runs: Sequence[PlannedRun], request: LaunchRequest, hint: str = ESTI
         f"{words}. This exceeds the limit of {limits.hours:g} hours or {limits.runs} runs of unknown cost ([confirm] "
         f"of the profile). Give --yes to start anyway. {hint}",
     )
-
-
-def say_what_would_be_done(suite: Suite, request: LaunchRequest, *, retry_failed: bool) -> None:
-    """Print the state of a suite, and what a launch would do.
-
-    Raises:
-        UserError: If the checks before a launch fail.
-    """
-    planned = make_plan(suite, request.out)
-    tell_about(planned)
-    to_do = _to_do(planned, request, retry_failed=retry_failed)
-    typer.echo(f"In {request.out}: {planned.summary()}")
-    if not to_do:
-        typer.echo("Nothing would be placed.")
-    else:
-        say_what_would_be_placed(to_do, request)
-    raise_left_out(planned, request.out)
 
 
 def say_what_would_be_placed(runs: Sequence[PlannedRun], request: LaunchRequest) -> None:

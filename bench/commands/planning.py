@@ -1,6 +1,6 @@
 """`augbench plan`: what a suite would run, what is done already, and what the rest costs."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,7 +19,6 @@ from augbench.bench.commands.options import (
 from augbench.bench.commands.plain import print_json, tell_notes
 from augbench.bench.experiment.budgets import level_named
 from augbench.bench.experiment.suite import load_suite
-from augbench.bench.planning.plan import make_plan
 from augbench.bench.planning.profile import load_profile
 from augbench.bench.training.provenance import choose_device, describe_device
 
@@ -38,9 +37,11 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show how many runs of a suite are done or missing, and what the missing ones will cost."""
+    from augbench.bench.commands.executing import find_stages
     from augbench.bench.commands.placing import raise_left_out, tell_about
     from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
     from augbench.bench.commands.resolution import resolution_lines, resolutions, resolutions_as_json
+    from augbench.bench.commands.staged import stages_as_json, tell_about_tuning, tell_values
     from augbench.bench.launchers.launcher import launchers
     from augbench.bench.planning.estimates import groups_of, longest_jobs
 
@@ -48,24 +49,30 @@ def plan(
     tell_notes(chosen.slurm.notes())
     launchers().get(chosen.launcher)  # a wrong name is an error here as in `run`
     here = choose_device(device)
-    planned = make_plan(load_suite(suite).at_level(level_named(budget)), out)
+    resolved = load_suite(suite).at_level(level_named(budget))
+    stages = find_stages(resolved, out)
+    planned = stages.plan
     tell_about(planned)
-    groups = groups_of(planned, out, chosen, describe_device(here))
+    estimated = stages.for_estimates()
+    groups = groups_of(estimated, out, chosen, describe_device(here))
     if calibrate:
         from augbench.bench.commands.measuring import measure_unknown  # trains, which a plan need not
 
         measure_unknown(groups, chosen, here, data_folder(data), out)
-        groups = groups_of(planned, out, chosen, describe_device(here))
+        groups = groups_of(estimated, out, chosen, describe_device(here))
     if as_json:
-        resolution = resolutions_as_json(resolutions(planned, groups, out))
-        print_json({**plan_as_json(planned, groups), "resolution": resolution})
+        more: dict[str, Any] = {"resolution": resolutions_as_json(resolutions(estimated, groups, out))}
+        more |= {"stages": stages_as_json(stages)} if stages.searches else {}
+        print_json(plan_as_json(planned, groups) | more)
     elif every_run:
         print_runs(planned)
         typer.echo(f"In {out}: {planned.summary()}")
     else:
+        tell_about_tuning(resolved, stages)
         print_sums(Console(), groups)
-        typer.echo(f"In {out}: {planned.summary()}")
-        can_show = resolution_lines(resolutions(planned, groups, out), groups)
+        tell_values(stages)
+        typer.echo(f"In {out}: {estimated.summary()}")
+        can_show = resolution_lines(resolutions(estimated, groups, out), groups)
         for line in (*cost_lines(groups), *can_show, *about_jobs(longest_jobs(groups))):
             typer.echo(line)
     raise_left_out(planned, out)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import typer
 
+from augbench.bench.commands.executing import execute
 from augbench.bench.commands.measuring import measure_unknown
 from augbench.bench.commands.own_data import prepare_with_bar, print_prepared
 from augbench.bench.commands.own_options import OwnOptions
-from augbench.bench.commands.placing import execute, raise_unfinished
+from augbench.bench.commands.placing import raise_unfinished
 from augbench.bench.commands.plain import tell_notes
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.files import write_text
@@ -87,7 +88,7 @@ def run_recommendation(request: Request) -> None:
     if known is not None:
         check_same(known, asked, out)
     comparison = known or _planned(asked, prepared, request)
-    ended = execute(comparison.suite(), request.launch, retry_failed=request.retry_failed)
+    ended = execute(comparison.suite(), request.launch, retry_failed=request.retry_failed).plan
     if len(ended.unfinished()) < len(ended.runs):
         typer.echo(f"\n{_advise(comparison, request)}")
     raise_unfinished(ended, out)

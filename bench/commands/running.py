@@ -1,5 +1,8 @@
 """`augbench run`."""
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from augbench.bench.commands.options import (
@@ -9,9 +12,11 @@ from augbench.bench.commands.options import (
     Out,
     RetryFailed,
     SuiteName,
+    data_folder,
     where,
 )
 from augbench.bench.common.errors import to_paste
+from augbench.bench.common.user_input import user_path
 from augbench.bench.experiment.budgets import level_named
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.runs.run_folder import RunState
@@ -22,22 +27,57 @@ def run(
     out: Out = DEFAULT_OUT,
     budget: BudgetLevel = None,
     retry_failed: RetryFailed = False,
+    no_trials: Annotated[
+        bool, typer.Option("--no-trials", help="Place no trials of [tuning], only runs whose values are known.")
+    ] = False,
     *,
     launch: LaunchOptions,
 ) -> None:
     """Execute every run of a suite that has no result yet; after an interruption, the same command resumes."""
-    from augbench.bench.commands.placing import execute, raise_unfinished, say_what_would_be_done
+    from augbench.bench.commands.executing import execute, raise_without_result, say_what_would_be_done
 
     request = launch.request(out)
     chosen = load_suite(suite).at_level(level_named(budget))
     if launch.dry_run:
         say_what_would_be_done(chosen, request, retry_failed=retry_failed)
         return
-    ended = execute(chosen, request, retry_failed=retry_failed, yes=launch.yes)
-    raise_unfinished(ended, out)
-    if any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in ended.runs):
+    ended = execute(
+        chosen,
+        request,
+        retry_failed=retry_failed,
+        yes=launch.yes,
+        again=lambda path: words_of_the_next_stage(path, out, budget, launch),
+        trials=not no_trials,
+    )
+    raise_without_result(ended, out)
+    if any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in ended.plan.runs):
         follow, show = (to_paste(name, *where(out)) for name in ("watch", "status"))
         typer.echo(f"`{follow}` follows the runs; `{show}` shows them once.")
     else:
         tables, figures = (to_paste(name, "--from", out, "--out", "DIR") for name in ("tables", "figures"))
         typer.echo(f"`{tables}` and `{figures}` show the results.")
+
+
+def words_of_the_next_stage(suite: Path, out: Path, budget: str | None, launch: LaunchOptions) -> list[str]:
+    """Return the words, after `augbench`, of the command that places the final runs when the trials have ended.
+
+    Args:
+        suite: A copy of the suite.
+        out: Output folder.
+        budget: Level of the budget.
+        launch: Where and how runs are placed now.
+    """
+    profile = launch.profile if launch.profile is None or not launch.profile.endswith(".toml") else None
+    file = profile or (launch.profile and str(user_path(launch.profile).resolve()))
+    given = {
+        "--out": out.resolve(),
+        "--budget": budget,
+        "--profile": file,
+        "--launcher": launch.launcher,
+        "--device": launch.device,
+        "--data": data_folder(launch.data).resolve(),
+    }
+    options = [str(word) for name, value in given.items() if value is not None for word in (name, value)]
+    flags = {"--fail-fast": launch.fail_fast, "--allow-changed-code": launch.allow_changed_code}
+    options += [name for name, is_given in flags.items() if is_given]
+    return ["run", str(suite.resolve()), *options, "--no-trials", "--yes"]

@@ -10,19 +10,29 @@ from rich.console import Console
 from rich.table import Table
 
 from augbench.bench.commands.interrupts import INTERRUPTED
-from augbench.bench.commands.options import LaunchOptions
-from augbench.bench.commands.placing import confirm, stopped_by_signals
+from augbench.bench.commands.options import LaunchOptions, where
+from augbench.bench.commands.placing import (
+    confirm,
+    place,
+    say_what_would_be_placed,
+    stopped_by_signals,
+    tell_about,
+    to_do_of,
+)
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.experiment.budgets import LevelName, level_named
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import load_suite
-from augbench.bench.experiment.tuning_cost import TuningCost
-from augbench.bench.launchers.launcher import LaunchRequest
+from augbench.bench.experiment.tuning_cost import SearchKind, TuningCost
+from augbench.bench.launchers.launcher import LaunchRequest, launchers
 from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
-from augbench.bench.planning.plan import runs_in_words
+from augbench.bench.planning.plan import plan_of, runs_in_words
+from augbench.bench.planning.profile import load_profile
+from augbench.bench.runs.run_folder import RunState
+from augbench.bench.runs.run_states import RunStates
 from augbench.bench.tuning.driving import check_tuning, drive, waiting
-from augbench.bench.tuning.outcome import Outcome, TrialState, ranked
+from augbench.bench.tuning.outcome import Outcome, TrialState, outcome_of, ranked
 from augbench.bench.tuning.results import (
     SECONDS_IN_AN_HOUR,
     SEEDS,
@@ -38,7 +48,9 @@ from augbench.bench.tuning.tuning import Tuning, base_of_paper, base_of_suite
 NOTHING = "–"
 
 
-def tune_on(tuning: Tuning, request: LaunchRequest, seeds: Sequence[int], *, retry_failed: bool, yes: bool) -> None:
+def tune_on(
+    tuning: Tuning, request: LaunchRequest, seeds: Sequence[int], *, retry_failed: bool, yes: bool, dry_run: bool
+) -> None:
     """Carry out the remaining trials of a tuning; print and store its outcome.
 
     Args:
@@ -47,29 +59,72 @@ def tune_on(tuning: Tuning, request: LaunchRequest, seeds: Sequence[int], *, ret
         seeds: Seeds of the suite that is written to run the best values.
         retry_failed: Whether failed trials start again.
         yes: Whether to start without asking, whatever the cost.
+        dry_run: Whether nothing is done but to say what would be.
 
     Raises:
         UserError: If something is wrong before the start, or trials have not ended.
         typer.Exit: With status 130 after Ctrl-C, and with 1 if the user answers that it shall not start.
     """
-    check_tuning(tuning, request)
+    tuning.check()
     check_not_another(tuning, request.out)
-    left = waiting(tuning, request.out, retry_failed=retry_failed)
-    if left and not yes:
-        confirm(left, request, hint="Fewer --trials cost less.")
-    typer.echo(_title(tuning, len(left), request.out))
-    begin_record(tuning, request.out)
-    outcomes = _drive(tuning, request, retry_failed=retry_failed)
-    cost = cost_of(tuning, outcomes)
+    carry_out = _place_trials if tuning.search == "random" else _drive_trials
+    outcomes = carry_out(tuning, request, retry_failed=retry_failed, yes=yes, dry_run=dry_run)
+    if dry_run:
+        return
     Console().print(_table(tuning, outcomes))
     record = write_record(tuning, outcomes, request.out)
+    if not launchers().get(request.profile.launcher).waits and _in_queue(outcomes, request.out):
+        follow = to_paste("watch", *where(request.out))
+        typer.echo(f"`{follow}` follows the trials; the same command as before shows the best when all have ended.")
+        return
     _raise_unfinished(tuning, outcomes)
     best = best_of(outcomes)
+    cost = cost_of(tuning, outcomes, best)
     written = write_suite(tuning, best, cost, request.out, seeds)
     typer.echo(f"Spent: {_hours(cost)}; all trials are in {record}.")
     typer.echo(
         f"Best: trial {best.trial.number}. `{to_paste('run', written, '--out', 'DIR')}` runs it on the test images."
     )
+
+
+def _place_trials(
+    tuning: Tuning, request: LaunchRequest, *, retry_failed: bool, yes: bool, dry_run: bool
+) -> list[Outcome]:
+    """Have any launcher execute the trials of a random search, which are runs like others."""
+    values = tuning.random_values()
+    planned = plan_of([spec for tried in values for spec in tuning.specs(tried)], request.out)
+    tell_about(planned)
+    to_do = to_do_of(planned, request, retry_failed=retry_failed)
+    if to_do and dry_run:
+        say_what_would_be_placed(to_do, request)
+    if not to_do:
+        typer.echo(f"{_title(tuning)}: nothing to compute, in {request.out}.")
+    elif not dry_run:
+        begin_record(tuning, request.out)
+        place(to_do, request, title=_title(tuning), of=len(planned.runs), yes=yes)
+    return [outcome_of(tuning.trial(number, tried, request.out)) for number, tried in enumerate(values)]
+
+
+def _drive_trials(
+    tuning: Tuning, request: LaunchRequest, *, retry_failed: bool, yes: bool, dry_run: bool
+) -> list[Outcome]:
+    """Have Ray Tune choose and place the trials."""
+    check_tuning(tuning, request)
+    left = waiting(tuning, request.out, retry_failed=retry_failed)
+    if left and not yes and not dry_run:
+        confirm(left, request, hint="Fewer --trials cost less.")
+    runs = runs_in_words(len(left)) + " to do" if left else "nothing to compute"
+    typer.echo(f"{_title(tuning)}; {runs}, in {request.out}.")
+    if dry_run:
+        return []
+    begin_record(tuning, request.out)
+    return drive_with_bar(tuning, request, retry_failed=retry_failed)
+
+
+def _in_queue(outcomes: Sequence[Outcome], out: Path) -> bool:
+    states = RunStates(out)
+    runs = [folder for one in outcomes for folder in one.trial.folders]
+    return any(states.of(folder).state in (RunState.SUBMITTED, RunState.RUNNING) for folder in runs)
 
 
 def base_and_seeds(
@@ -86,28 +141,48 @@ def base_and_seeds(
     return base_of_suite(chosen, method, dataset), tuple(seeds)
 
 
-def tuning_request(out: Path, profile: str | None, device: str | None, data: Path) -> LaunchRequest:
-    """Say where and how; on this machine, each trial gets a GPU unless the profile says otherwise."""
-    request = LaunchOptions(profile, "ray", device=device, data=data).request(out)
+def tuning_request(out: Path, search: SearchKind, launch: LaunchOptions) -> LaunchRequest:
+    """Say where and how; on this machine, Ray gives each trial a GPU unless the profile says otherwise.
+
+    Raises:
+        UserError: If the profile is wrong, or the launcher cannot do the search.
+    """
+    if launch.launcher not in (None, "ray") and search != "random":
+        raise UserError(f"--search {search} is done by Ray alone. Give --launcher ray, or --search random.")
+    if launch.launcher is None and (search != "random" or _names_a_ray_cluster(launch)):
+        launch = replace(launch, launcher="ray")
+    request = launch.request(out)
     chosen = request.profile
-    if request.settings.device == "cpu" or chosen.resources.gpus is not None or chosen.ray.address is not None:
+    given = chosen.resources.gpus is not None or chosen.ray.address is not None
+    if chosen.launcher != "ray" or request.settings.device == "cpu" or given:
         return request
+    ray_cluster.require_ray(chosen.ray)
     if not ray_cluster.own_node(chosen.ray).gpus:
         return request
     resources = chosen.resources.model_copy(update={"gpus": 1.0})
     return replace(request, profile=chosen.model_copy(update={"resources": resources}))
 
 
-def _title(tuning: Tuning, left: int, out: Path) -> str:
+def _names_a_ray_cluster(launch: LaunchOptions) -> bool:
+    """Whether a profile of an earlier version, where only Ray could tune, names a cluster and no launcher."""
+    profile = load_profile(launch.profile)
+    return profile.ray.address is not None and "launcher" not in profile.model_fields_set
+
+
+def _title(tuning: Tuning) -> str:
     base = tuning.base
-    runs = runs_in_words(left) + " to do" if left else "nothing to compute"
     return (
         f"Tuning {base.method.name} on the validation images of {base.dataset.label}, {base.network.label}, "
-        f"{base.budget.epochs} epochs: {tuning.trials} trials, {tuning.search}; {runs}, in {out}."
+        f"{base.budget.epochs} epochs: {tuning.trials} trials, {tuning.search}"
     )
 
 
-def _drive(tuning: Tuning, request: LaunchRequest, *, retry_failed: bool) -> list[Outcome]:
+def drive_with_bar(tuning: Tuning, request: LaunchRequest, *, retry_failed: bool) -> list[Outcome]:
+    """Have Ray Tune carry out a search, with a progress bar.
+
+    Raises:
+        typer.Exit: With status 130 after Ctrl-C.
+    """
     try:
         with stopped_by_signals(), launch_progress(Console(), tuning.trials) as progress:
             return drive(tuning, request, progress.show, retry_failed=retry_failed)

@@ -6,15 +6,7 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.commands.options import (
-    DEFAULT_DATA,
-    BudgetLevel,
-    Data,
-    LaunchDevice,
-    ProfileName,
-    RetryFailed,
-    Yes,
-)
+from augbench.bench.commands.options import BudgetLevel, LaunchOptions, RetryFailed
 
 DEFAULT_FOLDER = "augbench-tuning"
 
@@ -37,16 +29,14 @@ def tune(
     ] = None,
     trials: Annotated[int, typer.Option(help="Settings to try; give every method the same number.")] = 20,
     search: Annotated[
-        Search, typer.Option(help="random, optuna, or asha (random values, bad ones stopped early).")
+        Search, typer.Option(help="random; with Ray also optuna, or asha (random values, bad ones stopped early).")
     ] = Search.RANDOM,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search, and of the first run of each trial.")] = 0,
     repeats: Annotated[int, typer.Option(help="Runs of each trial, with consecutive seeds.")] = 1,
     out: Annotated[Path | None, typer.Option(help=f"Output folder. Default: {DEFAULT_FOLDER}/METHOD-DATASET.")] = None,
-    profile: ProfileName = None,
-    device: LaunchDevice = None,
-    data: Data = DEFAULT_DATA,
     retry_failed: RetryFailed = False,
-    yes: Yes = False,
+    *,
+    launch: LaunchOptions,
 ) -> None:
     """Search for a method's best hyperparameters on validation images; the same command resumes the search."""
     from augbench.bench.commands.tuned import base_and_seeds, tune_on, tuning_request
@@ -54,5 +44,5 @@ def tune(
 
     base, seeds = base_and_seeds(method, dataset, network, budget, suite)
     tuning = Tuning(base, search.value, trials, seed, repeats)
-    request = tuning_request(out or Path(DEFAULT_FOLDER) / f"{method}-{dataset}", profile, device, data)
-    tune_on(tuning, request, seeds, retry_failed=retry_failed, yes=yes)
+    request = tuning_request(out or Path(DEFAULT_FOLDER) / f"{method}-{dataset}", tuning.search, launch)
+    tune_on(tuning, request, seeds, retry_failed=retry_failed, yes=launch.yes, dry_run=launch.dry_run)

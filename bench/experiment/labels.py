@@ -1,7 +1,7 @@
 """Names of runs in tables and figures: runs that differ never share a name."""
 
-from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,11 +105,13 @@ def _varying_keys(details: Sequence[Mapping[str, object]]) -> list[str]:
     return [key for key in keys if any(detail.get(key, absent) != details[0].get(key, absent) for detail in details)]
 
 
-def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
+def label_runs(specs: Sequence[RunSpec], tuned: Sequence[Collection[str] | None] | None = None) -> list[RunLabels]:
     """Name runs as briefly as possible while keeping them apart.
 
     Args:
         specs: All runs of one table; (N,).
+        tuned: For each whose method was tuned, the hyperparameters whose values that chose, as far as they are known;
+            (N,). The label says "tuned" in their place.
 
     Returns:
         The names, in the same order; (N,).
@@ -119,11 +121,45 @@ def label_runs(specs: Sequence[RunSpec]) -> list[RunLabels]:
     places = list(zip(datasets, networks, strict=True))
     epochs = [_epochs(spec.budget) for spec in specs]
     budgets = _named(epochs, [spec.budget.model_dump(mode="json", exclude=SAID) for spec in specs], places)
-    protocols = differences([()] * len(specs), [_protocol_details(spec) for spec in specs])
+    protocols = _protocols(specs)
     parts = list(zip(datasets, networks, budgets, protocols, strict=True))
     comparisons = [", ".join(part for part in kept if part) for kept in _varying_parts(parts)]
-    labels = _named([spec.method.name for spec in specs], [_details(spec.method) for spec in specs], parts)
+    labels = _method_names(specs, tuned or [None] * len(specs), parts)
     return [RunLabels(*names) for names in zip(labels, *zip(*parts, strict=True), comparisons, strict=True)]
+
+
+def _method_names(
+    specs: Sequence[RunSpec], tuned: Sequence[Collection[str] | None], places: Sequence[Hashable]
+) -> list[str]:
+    """Name methods; values that were tuned are named only where they alone tell two runs of a place apart."""
+    groups = [(spec.method.name, names is None, place) for spec, names, place in zip(specs, tuned, places, strict=True)]
+    details = [_details(spec.method) for spec in specs]
+    others = [
+        {key: value for key, value in detail.items() if key not in (names or ())}
+        for detail, names in zip(details, tuned, strict=True)
+    ]
+    alike = Counter((group, repr(sorted(other.items()))) for group, other in zip(groups, others, strict=True))
+    clashing = {group for (group, _), count in alike.items() if count > 1}
+    shown = [
+        detail if group in clashing else other for group, detail, other in zip(groups, details, others, strict=True)
+    ]
+    inside = [
+        ", ".join(filter(None, ("" if names is None else "tuned", text)))
+        for names, text in zip(tuned, differences(groups, shown), strict=True)
+    ]
+    return [
+        f"{spec.method.name} ({text})" if text else spec.method.name for spec, text in zip(specs, inside, strict=True)
+    ]
+
+
+def _protocols(specs: Sequence[RunSpec]) -> list[str]:
+    """Name what varies in the protocol; runs on validation images, such as trials, are not told from others by more."""
+    splits = [spec.protocol.evaluated_on for spec in specs]
+    inside = differences(splits, [_protocol_details(spec) for spec in specs])
+    if len(set(splits)) == 1:
+        return inside
+    kinds = ["validation images" if split == "validation" else "" for split in splits]
+    return [", ".join(filter(None, parts)) for parts in zip(kinds, inside, strict=True)]
 
 
 def _epochs(budget: Budget) -> str:

@@ -16,6 +16,7 @@ from augbench.bench.experiment.budgets import Level, LevelName, budgets
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component, validated
+from augbench.bench.experiment.suite_tuning import SuiteTuning
 from augbench.bench.experiment.tuning_cost import TuningCost
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -122,7 +123,10 @@ class Comparison(_Strict):
 
 
 class Suite(_Strict):
-    """Comparisons that are planned, run and shown together: its own and those of included built-in suites."""
+    """Comparisons that are planned, run and shown together: its own and those of included built-in suites.
+
+    `tuning` applies to all of them.
+    """
 
     name: str
     title: str
@@ -130,7 +134,9 @@ class Suite(_Strict):
     protocol: Protocol = Protocol()
     comparisons: tuple[Comparison, ...] = Field((), min_length=1, strict=False)
     includes: tuple[str, ...] = Field((), min_length=1, strict=False)
+    tuning: SuiteTuning | None = None
     _level: LevelName | None = PrivateAttr(None)
+    _text: str = PrivateAttr("")
 
     @field_validator("includes")
     @classmethod
@@ -162,7 +168,14 @@ class Suite(_Strict):
                 "`seeds` and [protocol] apply to the suite's own [[comparisons]], and it has none; the suites in "
                 "`includes` keep theirs. Leave them out, or copy such a suite: `augbench list suites NAME`"
             )
+        if self.tuning and self.protocol.evaluated_on == "validation":
+            raise ValueError('[tuning] chooses values on the validation images, so `evaluated_on` must stay "test"')
         return self
+
+    @property
+    def text(self) -> str:
+        """The TOML that it was read from; empty if it was made otherwise."""
+        return self._text
 
     def at_level(self, level: LevelName | None) -> "Suite":
         """Return the suite with another level of the paper's budgets, or unchanged for None.
@@ -245,4 +258,6 @@ def parse_suite(text: str, where: str) -> Suite:
     Raises:
         UserError: If it is no TOML, or a key or value is wrong.
     """
-    return validated(Suite, parse_toml(text, where, "augbench list suites demo"), where, text)
+    suite = validated(Suite, parse_toml(text, where, "augbench list suites demo"), where, text)
+    suite._text = text
+    return suite

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 NAME = "tuning.json"
 """File beside a run's specification with its `TuningCost`."""
@@ -20,6 +20,7 @@ class TuningCost(BaseModel):
         search: How they were chosen: `random`, `optuna` or `asha`.
         seconds: Wall-clock seconds of all trials by device, never summed over devices.
         image_passes: Forward passes of images through a network in all trials.
+        values: Those that were chosen, by hyperparameter; empty where an earlier version has not kept them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -28,6 +29,7 @@ class TuningCost(BaseModel):
     search: SearchKind
     seconds: dict[str, float]
     image_passes: int = Field(ge=0)
+    values: dict[str, JsonValue] = {}
 
 
 @dataclass

@@ -102,6 +102,19 @@ class Launcher(ABC):
             UserError: If nothing can be placed.
         """
 
+    def follow_up(self, command: Sequence[str], runs: Sequence[RunFolder], request: LaunchRequest) -> str:
+        """Have a command given when runs that were placed have ended, whatever became of them.
+
+        Args:
+            command: Its words after `augbench`.
+            runs: The runs.
+            request: Where and how they were placed.
+
+        Returns:
+            A sentence on what follows; empty where the launcher waits, so that nothing is left to follow.
+        """
+        return ""
+
 
 def launchers() -> Catalogue[Launcher]:
     """Catalogue of the launchers."""

@@ -20,23 +20,26 @@ from augbench.bench.launchers.slurm_jobs.checks import (
     largest_array,
     sbatch_options,
 )
+from augbench.bench.launchers.slurm_jobs.following import FollowingJob, jobs_of
 from augbench.bench.launchers.slurm_jobs.job import RunJob
 from augbench.bench.launchers.slurm_jobs.site import with_defaults_of_site
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.planning.profile import Profile, Resources
 from augbench.bench.registry.plugins import plugin_files
 from augbench.bench.registry.registry import register
-from augbench.bench.runs.run_folder import RunState
+from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_states import RunStates
 from augbench.bench.runs.slurm_client import SlurmError
-from augbench.bench.runs.slurm_queue import cancel_named
-from augbench.bench.runs.submissions import Submission, new_submission, read_submissions, submitting
+from augbench.bench.runs.slurm_queue import cancel_named, waiting_followers
+from augbench.bench.runs.submissions import Submission, new_submission, read_submission, read_submissions, submitting
 from augbench.bench.training.provenance import fingerprint, given_command
 
 if TYPE_CHECKING:  # submitit is an extra
     from augbench.bench.launchers.slurm_jobs.sbatch import ArrayExecutor
 
 PLACED_ALREADY = (RunState.DONE, RunState.RUNNING, RunState.SUBMITTED, RunState.UNKNOWN)  # the last: perhaps
+MEMORY_OF_A_FOLLOWER = 4.0  # GB
+MINUTES_OF_A_FOLLOWER = 30
 MOST_TIME_OUTS = 1_000_000  # submitit's own count, which ours replaces
 
 
@@ -88,6 +91,40 @@ class Slurm(Launcher):
                 jobs.append(_submit(array, request, launch, code, before) or before)
         poll(Activity((), ()))
 
+    def follow_up(self, command: Sequence[str], runs: Sequence[RunFolder], request: LaunchRequest) -> str:
+        """Submit a small job that waits for those of the runs; one that waits already is replaced if it lacks some."""
+        with submitting(request.out):
+            after = jobs_of(runs, request.out)
+            if not after:
+                return ""
+            for follower in waiting_followers(read_submissions(request.out)):
+                if follower.arguments["follows"] == list(command):
+                    if set(after) <= set(follower.arguments["after"]):
+                        return f"Job {follower.job} places the final runs when the trials have ended."
+                    cancel_named(follower)
+            return _submit_follower(command, after, request)
+
+
+def _submit_follower(command: Sequence[str], after: Sequence[str], request: LaunchRequest) -> str:
+    resources = _of_follower(request.profile.resources)
+    arguments = {"follows": list(command), "after": list(after), "plugins": os.pathsep.join(map(str, plugin_files()))}
+    submission = _recorded(request, [], resources, arguments, fingerprint())
+    executor = _executor(submission, resources, 1, request, after)
+    error = _hand_over(submission, executor, FollowingJob(str(submission.folder)), 1)
+    if error:
+        return (
+            f"Slurm did not take the job that would place the final runs when the trials have ended: {error} Give the "
+            "same command again then."
+        )
+    return f"Job {read_submission(submission.folder).job} places the final runs when the trials have ended."
+
+
+def _of_follower(run: Resources) -> Resources:
+    """What the small job needs: no more than a run."""
+    memory = None if run.memory_gb is None else min(run.memory_gb, MEMORY_OF_A_FOLLOWER)
+    is_short = run.time_minutes is not None and run.time_minutes < MINUTES_OF_A_FOLLOWER
+    return Resources(memory_gb=memory, time=run.time if is_short else f"00:{MINUTES_OF_A_FOLLOWER}:00")
+
 
 def _counted(arrays: Sequence[RunArray]) -> str:
     runs = sum(len(array.runs) for array in arrays)
@@ -126,33 +163,50 @@ def _submit(
     array: RunArray, request: LaunchRequest, launch: str, code: dict[str, Any], before: str | None
 ) -> str | None:
     """Submit an array, to begin when another one has ended; returns its id, or None if it was refused."""
-    settings, device = at_site(request.profile).slurm, request.settings.device
+    device = request.settings.device
+    arguments = {
+        "device": device if device != "auto" else "cuda" if array.resources.gpus else "cpu",
+        "data": str(request.settings.data.resolve()),
+        "plugins": os.pathsep.join(map(str, plugin_files())),
+        "launch": launch,  # which arrays belong together
+        "restarts": request.profile.slurm.max_requeues,
+        "fail_fast": request.fail_fast,
+        "allow_changed_code": request.allow_changed_code,
+    }
+    runs = [run.folder.path.name for run in array.runs]
+    submission = _recorded(request, runs, array.resources, arguments, code)
+    executor = _executor(submission, array.resources, array.max_parallel, request, [before] if before else [])
+    _hand_over(submission, executor, RunJob(str(submission.folder)), submission.jobs)
+    return read_submission(submission.folder).job
+
+
+def _recorded(
+    request: LaunchRequest, runs: Sequence[str], resources: Resources, arguments: dict[str, Any], code: dict[str, Any]
+) -> Submission:
+    """Write the record of what is about to be submitted."""
+    settings = at_site(request.profile).slurm
     submission = new_submission(
         Slurm.name,
         request.out,
-        [run.folder.path.name for run in array.runs],
-        resources=array.resources.model_dump(),
-        arguments={
-            "device": device if device != "auto" else "cuda" if array.resources.gpus else "cpu",
-            "data": str(request.settings.data.resolve()),
-            "plugins": os.pathsep.join(map(str, plugin_files())),
-            "launch": launch,  # which arrays belong together
-            "restarts": request.profile.slurm.max_requeues,
-            "fail_fast": request.fail_fast,
-            "allow_changed_code": request.allow_changed_code,
-        },
+        runs,
+        resources=resources.model_dump(),
+        arguments=arguments,
         code=code,
         command=given_command(),
         cluster=settings.clusters or "",
         runs_per_job=settings.runs_per_job,
     )
     submission.write()
+    return submission
+
+
+def _hand_over(submission: Submission, executor: "ArrayExecutor", function: Any, jobs: int) -> str:
+    """Submit jobs, and write into the record which they are; returns why there are none, or nothing."""
     errors = _import_submitit().core.utils
-    executor = _executor(submission, array, request, before)
     try:
         with _no_outer_job(), redirect_stderr(io.StringIO()):  # sbatch's words are in the exception, too
-            jobs = executor.map_array(RunJob(str(submission.folder)), range(submission.jobs))
-        update = {"job": jobs[0].job_id.partition("_")[0], "cluster": executor.cluster}
+            made = executor.map_array(function, range(jobs))
+        update = {"job": made[0].job_id.partition("_")[0], "cluster": executor.cluster}
     except (errors.FailedJobError, errors.FailedSubmissionError, SlurmError, OSError) as error:
         cancel_named(submission)  # what is there without all that it needs to run
         words = " ".join(str(error).split()) or type(error).__name__
@@ -160,13 +214,15 @@ def _submit(
             words = "sbatch gave no answer in time; Slurm's controller may be down (`sinfo` shows)."
         update = {"error": words}
     submission.model_copy(update=update).write()
-    return update.get("job")
+    return update.get("error", "")
 
 
-def _executor(submission: Submission, array: RunArray, request: LaunchRequest, before: str | None) -> "ArrayExecutor":
+def _executor(
+    submission: Submission, resources: Resources, max_parallel: int, request: LaunchRequest, before: Sequence[str]
+) -> "ArrayExecutor":
     from augbench.bench.launchers.slurm_jobs.sbatch import ArrayExecutor
 
-    settings, resources = at_site(request.profile).slurm, array.resources
+    settings = at_site(request.profile).slurm
     executor = ArrayExecutor(
         submission.folder / "jobs",
         settings.clusters or "",
@@ -174,12 +230,12 @@ def _executor(submission: Submission, array: RunArray, request: LaunchRequest, b
         max_num_timeout=MOST_TIME_OUTS,
     )
     given = {name: value for name, value in settings.options.items() if value is not False}
-    if before:  # begin when that array has ended, and when the profile says
-        conditions = (settings.options.get("dependency"), f"afterany:{before}")
+    if before:  # begin when those have ended, and when the profile says
+        conditions = (settings.options.get("dependency"), f"afterany:{':'.join(before)}")
         given["dependency"] = ",".join(str(one) for one in conditions if one)
     executor.update_parameters(
         job_name=submission.job_name,
-        array_parallelism=array.max_parallel,
+        array_parallelism=max_parallel,
         signal_delay_s=settings.signal_delay_s,
         stderr_to_stdout=True,
         srun_args=[f"--cpus-per-task={resources.cpus}"],  # srun does not take it from sbatch in every version

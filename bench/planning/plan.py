@@ -99,12 +99,17 @@ def make_plan(suite: Suite, out: Path) -> Plan:
         UserError: If the suite has wrong names or values, the output folder has a newer protocol, or a run was made
             with other defaults than today's.
     """
+    return plan_of(suite.specs(), out)
+
+
+def plan_of(specs: Iterable[RunSpec], out: Path) -> Plan:
+    """Find the folder and state of runs, as `make_plan` does for those of a suite."""
     check_output_folder(out)
     there = folder_names(out)
     runs, known, states = out / "runs", _KnownSpecs(), RunStates(out)
     planned: list[PlannedRun] = []
     damaged: list[str] = []
-    for spec in suite.specs():
+    for spec in specs:
         try:
             planned.append(_planned(spec, runs, there, known, states))
         except DamagedError as error:
@@ -176,10 +181,10 @@ class _KnownSpecs:
         if is_own and compared in self._same:
             return
         read = stored.like.model_copy(update={"seed": spec.seed}) if is_own else folder.read_spec()
-        changes = list(_differences(read.model_dump(), spec.model_dump()))
-        if changes:
+        changed = list(changes(read.model_dump(), spec.model_dump()))
+        if changed:
             raise UserError(
-                f"{folder.path} holds a run that was made with other defaults: {'; '.join(changes)}. Identities "
+                f"{folder.path} holds a run that was made with other defaults: {'; '.join(changed)}. Identities "
                 "leave out defaults, so both runs would share this folder. Write the old values into the suite to keep "
                 "the run, or choose another folder with --out to make a new one."
             )
@@ -212,11 +217,11 @@ def seconds_of_others(runs: Iterable[PlannedRun], out: Path) -> Iterator[tuple[R
                     yield spec, folder, _seconds(result)
 
 
-def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> Iterator[str]:
+def changes(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> Iterator[str]:
     """Say what has changed, except settings newer than the run, which behaved as their defaults say."""
     for key in sorted(old):
         before, after = old[key], new.get(key, "gone")
         if isinstance(before, dict) and isinstance(after, dict):
-            yield from _differences(before, after, f"{prefix}{key}.")
+            yield from changes(before, after, f"{prefix}{key}.")
         elif before != after:
             yield f"{prefix}{key} was {before!r}, is {after!r} now"

@@ -12,8 +12,8 @@ from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import last_owner, owner_here
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.runs.run_states import RunStates, RunStatus
-from augbench.bench.runs.slurm_queue import cancel_jobs
-from augbench.bench.runs.submissions import Submission
+from augbench.bench.runs.slurm_queue import cancel_jobs, waiting_followers
+from augbench.bench.runs.submissions import Submission, read_submissions
 
 AT_WORK = (RunState.SUBMITTED, RunState.RUNNING, RunState.UNKNOWN)
 SECONDS_TO_STOP = 60.0  # of runs that were cancelled, which is more than a heartbeat and most steps
@@ -52,6 +52,17 @@ def cancel(folders: Sequence[RunFolder], out: Path) -> list[RunFolder]:
         folder.request_cancel()
     cancel_jobs(_whole_jobs([status for _, status in cancelled if status.state is RunState.SUBMITTED]))
     return [folder for folder, _ in cancelled]
+
+
+def cancel_followers(out: Path) -> int:
+    """Take jobs out of the queue that would place further runs of an output folder; returns how many there were.
+
+    Raises:
+        SlurmError: If Slurm does not answer.
+    """
+    followers = waiting_followers(read_submissions(out))
+    cancel_jobs((one, one.job) for one in followers if one.job is not None)
+    return len(followers)
 
 
 def _whole_jobs(waiting: Sequence[RunStatus]) -> Iterator[tuple[Submission, str]]:

@@ -33,6 +33,7 @@ class SeenRun:
         dataset: Name of its data set.
         labels: Its names in tables.
         observed: Its status.
+        is_trial: Whether it is a trial of a tuning.
     """
 
     folder: RunFolder
@@ -40,6 +41,7 @@ class SeenRun:
     dataset: str
     labels: RunLabels
     observed: RunStatus
+    is_trial: bool = False
 
     @property
     def name(self) -> str:
@@ -69,19 +71,29 @@ class Overview:
         out: The output folder.
         runs: The runs, by name.
         damaged: What is wrong with each folder that cannot be read.
+        followers: Ids of jobs in a queue that place further runs when others have ended.
     """
 
     out: Path
     runs: tuple[SeenRun, ...]
     damaged: tuple[str, ...] = ()
+    followers: tuple[str, ...] = ()
 
     def counts(self) -> dict[RunState, int]:
         """Number of runs in each state that occurs."""
         return dict(Counter(run.state for run in self.runs))
 
     def rows(self, most: int) -> list[Row]:
-        """Count by method and data set; settings make rows of their own unless there are more than `most` rows."""
-        rows = _counted([((run.labels.label, run.labels.comparison), run.state) for run in self.runs])
+        """Count by method and data set.
+
+        Settings make rows of their own unless there are more than `most` rows, or they are those of trials.
+        """
+        rows = _counted(
+            [
+                ((run.method if run.is_trial else run.labels.label, run.labels.comparison), run.state)
+                for run in self.runs
+            ]
+        )
         return rows if len(rows) <= most else _counted([((run.method, run.dataset), run.state) for run in self.runs])
 
     def in_state(self, *states: RunState) -> list[SeenRun]:
@@ -98,10 +110,10 @@ class Overview:
 
     def goes_on(self) -> bool:
         """Whether any run is executed, waits in a queue, or may be about to begin."""
-        if self.in_state(RunState.RUNNING, RunState.SUBMITTED, RunState.UNKNOWN):
+        if self.followers or self.in_state(RunState.RUNNING, RunState.SUBMITTED, RunState.UNKNOWN):
             return True
         may_begin = self.in_state(RunState.PLANNED, RunState.KILLED)
-        return any(time.time() - _changed(run.folder) / 1e9 < SECONDS_TO_BEGIN for run in may_begin)
+        return has_just_changed(may_begin)
 
 
 def _counted(members: Sequence[tuple[tuple[str, str], RunState]]) -> list[Row]:
@@ -109,6 +121,11 @@ def _counted(members: Sequence[tuple[tuple[str, str], RunState]]) -> list[Row]:
     for names, state in members:
         counts.setdefault(names, Counter())[state] += 1
     return [Row(*names, states) for names, states in sorted(counts.items())]
+
+
+def has_just_changed(runs: Sequence[SeenRun]) -> bool:
+    """Whether anything was written for one of the runs so lately that its launcher may be about to go on."""
+    return any(time.time() - _changed(run.folder) / 1e9 < SECONDS_TO_BEGIN for run in runs)
 
 
 def _changed(folder: RunFolder) -> int:
@@ -170,10 +187,17 @@ class RunMonitor:
         specs = {id(stored.like): stored.like for _, stored, _ in found}
         labels = dict(zip(specs, label_runs(list(specs.values())), strict=True))
         runs = [
-            SeenRun(folder, spec.method.name, spec.dataset.called, labels[id(spec)], observed)
+            SeenRun(
+                folder,
+                spec.method.name,
+                spec.dataset.called,
+                labels[id(spec)],
+                observed,
+                spec.protocol.evaluated_on == "validation",
+            )
             for folder, spec, observed in ((folder, stored.like, observed) for folder, stored, observed in found)
         ]
-        return Overview(shown, tuple(runs), tuple(damaged))
+        return Overview(shown, tuple(runs), tuple(damaged), tuple(one.job or "" for one in states.followers))
 
     def _observe(self, folder: RunFolder, states: RunStates) -> RunStatus:
         """Tell what is known of a run; its files are read only where its folder was changed since they were read.

@@ -11,7 +11,7 @@ from augbench.bench.runs.claim import last_owner
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.slurm_client import SlurmError
 from augbench.bench.runs.slurm_doubts import why_in_doubt, why_in_the_way
-from augbench.bench.runs.slurm_queue import STATES, Job, Jobs, ask_slurm
+from augbench.bench.runs.slurm_queue import STATES, Job, Jobs, ask_slurm, waiting_followers
 from augbench.bench.runs.submissions import Submission, is_submitting, read_records, read_submission
 
 SETTLED = (RunState.DONE, RunState.RUNNING, RunState.FAILED)
@@ -56,8 +56,17 @@ class RunStates:
         records = read_records(out)
         self.unreadable = records.unreadable
         self._last = {name: (s, index) for s in records.submissions for index, name in enumerate(s.runs)}
+        self._submissions = records.submissions
         self._doubts: dict[str, str] = {}  # by token of a submission, why Slurm may hide its jobs
         self._why_in_the_way = cache(why_in_the_way)
+
+    @cached_property
+    def followers(self) -> tuple[Submission, ...]:
+        """Jobs in the queue that place runs when others have ended; those that may be, if Slurm does not answer."""
+        try:
+            return tuple(waiting_followers(self._submissions))
+        except SlurmError:
+            return tuple(one for one in self._submissions if one.is_follower)
 
     def of(self, folder: RunFolder, state: RunState | None = None) -> RunStatus:
         """Tell the state of a run.

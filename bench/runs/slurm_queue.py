@@ -185,3 +185,12 @@ def cancel_named(submission: Submission) -> None:
                 "may be down (`sinfo -R` shows). Give the same command again when it has ended."
             )
         time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def waiting_followers(submissions: Iterable[Submission]) -> list[Submission]:
+    """Find the jobs in the queue that give a command when others have ended; see `Submission.arguments`.
+
+    Raises:
+        SlurmError: If Slurm does not answer.
+    """
+    return [one for one in submissions if one.is_follower and jobs_named(one.job_name, one.cluster)]

@@ -46,7 +46,8 @@ class Submission(BaseModel):
         cluster: Cluster, or clusters, that it is on; empty for the one of this machine.
         error: Why there is none.
         resources: What each job was given.
-        arguments: What a job needs to know besides: device, data, plug-ins and settings.
+        arguments: What a job needs to know besides: device, data, plug-ins and settings; of a job that executes no
+            runs, but gives a command when others have ended, its words as `follows` and the others' ids as `after`.
         code: Which code is to run, as in `provenance.py`.
         command: The command that a person gave.
         time: When.
@@ -91,6 +92,11 @@ class Submission(BaseModel):
     def jobs(self) -> int:
         """Number of jobs."""
         return -(-len(self.runs) // self.runs_per_job)
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether it is a job that gives a command when others have ended."""
+        return "follows" in self.arguments and self.job is not None
 
     def number_of(self, index: int) -> int:
         """Number, in the array, of the job of a run."""

@@ -63,10 +63,8 @@ def check_tuning(tuning: Tuning, request: LaunchRequest) -> None:
     """Find mistakes before anything is placed.
 
     Raises:
-        UserError: If there is nothing to tune, Ray or Optuna is missing, no node has what a trial needs, or the data
-            set is not prepared.
+        UserError: If Ray or Optuna is missing, no node has what a trial needs, or the data set is not prepared.
     """
-    tuning.check()
     check_output_folder(request.out)
     ray_cluster.require_ray(request.profile.ray)
     if tuning.search == "optuna":

@@ -25,18 +25,28 @@ def best_of(outcomes: Sequence[Outcome]) -> Outcome:
     """
     best = ranked(outcomes)[0] if outcomes else None
     if best is None or best.state is not TrialState.DONE:
-        reasons = sorted({f"{one.state}: {one.reason}" if one.reason else str(one.state) for one in outcomes})
         raise UserError(
-            f"None of the {len(outcomes)} trials has a result, so there are no best values. {' '.join(reasons)} The "
+            f"None of the {len(outcomes)} trials has a result, so there are no best values. {why_none(outcomes)} The "
             "same command resumes those that did not fail; --retry-failed starts failed ones again."
         )
     return best
 
 
-def cost_of(tuning: Tuning, outcomes: Sequence[Outcome]) -> TuningCost:
-    """Add up what all trials have cost, those that failed or were stopped among them."""
+def why_none(outcomes: Sequence[Outcome]) -> str:
+    """Say why trials have no result."""
+    return " ".join(sorted({f"{one.state}: {one.reason}" if one.reason else str(one.state) for one in outcomes}))
+
+
+def cost_of(tuning: Tuning, outcomes: Sequence[Outcome], best: Outcome) -> TuningCost:
+    """Add up what all trials have cost, those that failed or were stopped among them; with the values of the best."""
     spent = spent_on(outcomes)
-    return TuningCost(trials=len(outcomes), search=tuning.search, seconds=spent.by_device, image_passes=spent.passes)
+    return TuningCost(
+        trials=len(outcomes),
+        search=tuning.search,
+        seconds=spent.by_device,
+        image_passes=spent.passes,
+        values=best.trial.values,
+    )
 
 
 def check_not_another(tuning: Tuning, out: Path) -> None:
@@ -91,9 +101,15 @@ def begin_record(tuning: Tuning, out: Path) -> None:
 
 def write_record(tuning: Tuning, outcomes: Sequence[Outcome], out: Path) -> Path:
     """Write `tuning.json`: every trial with its values, accuracy, cost and state."""
+    write_json(out / NAME, record_of(tuning, outcomes))
+    return out / NAME
+
+
+def record_of(tuning: Tuning, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Describe a tuning and how its trials went, for a file."""
     done = [one for one in ranked(outcomes) if one.state is TrialState.DONE]
     spent = spent_on(outcomes)
-    content = {
+    return {
         "question": question(tuning),
         "trials": tuning.trials,
         "ranges": {name: tried.model_dump(mode="json") for name, tried in tuning.ranges.items()},
@@ -103,8 +119,6 @@ def write_record(tuning: Tuning, outcomes: Sequence[Outcome], out: Path) -> Path
         "outcomes": [as_json(one) for one in outcomes],
         "base": tuning.base.model_dump(mode="json"),
     }
-    write_json(out / NAME, content)
-    return out / NAME
 
 
 def write_suite(tuning: Tuning, best: Outcome, cost: TuningCost, out: Path, seeds: Sequence[int] = SEEDS) -> Path:

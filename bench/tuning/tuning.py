@@ -93,13 +93,20 @@ class Tuning:
         Raises:
             UserError: If the method refuses the values together.
         """
+        decisions = {"evaluated_on": "validation", "test_time_draws": (), "probe_angles": 0}
+        changed = {"protocol": self.base.protocol.model_copy(update=decisions)}
+        like = self.final(values).model_copy(update=changed)
+        return tuple(like.with_seed(self.seed + repeat) for repeat in range(self.repeats))
+
+    def final(self, values: Settings) -> RunSpec:
+        """Return a run of the comparison with some values.
+
+        Raises:
+            UserError: If the method refuses the values together.
+        """
         name = self.base.method.name
         method = method_component(name, {**self.base.method.all_settings, **values}, f"the tuning of {name!r}")
-        decisions = {"evaluated_on": "validation", "test_time_draws": (), "probe_angles": 0}
-        changed = {"method": method, "protocol": self.base.protocol.model_copy(update=decisions)}
-        return tuple(
-            self.base.model_copy(update={**changed, "seed": self.seed + repeat}) for repeat in range(self.repeats)
-        )
+        return self.base.model_copy(update={"method": method})
 
     def trial(self, number: int, values: Settings, out: Path) -> Trial:
         """Name the folders of a trial's runs."""

@@ -125,12 +125,15 @@ def tuning_notes(finished: pd.DataFrame) -> list[str]:
     if tuned.empty:
         return []
     by_way: dict[str, dict[str, None]] = {}
-    columns = ["label", "comparison", "tuning_search", "tuning_trials"]
-    for label, comparison, search, trials in tuned[columns].itertuples(index=False):
+    chosen: dict[str, None] = {}
+    columns = ["label", "comparison", "tuning_search", "tuning_trials", "tuning_values"]
+    for label, comparison, search, trials, values in tuned[columns].itertuples(index=False):
         by_way.setdefault(f"{trials:.0f} trials ({search})", {})[f"{label} on {comparison}"] = None
+        chosen |= {f"{label} on {comparison}: {values}": None} if values else {}
     ways = "; ".join(f"{', '.join(names)} with {way}" for way, names in by_way.items())
     unequal = " They were not tuned equally hard." if len(by_way) > 1 else ""
-    return [f"Hyperparameters tuned on the validation split: {ways}.{unequal}"]
+    best = [f"Values chosen: {'; '.join(chosen)}."] if chosen else []
+    return [f"Hyperparameters tuned on the validation split: {ways}.{unequal}", *best]
 
 
 def tuning_definitions(columns: Sequence[Column]) -> list[str]:

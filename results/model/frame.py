@@ -58,7 +58,8 @@ class Runs:
             over those that it changes; `law_comparison` and `law_label`, `comparison` and `label` as if no
             distribution told the data sets apart.
             For tuned hyperparameters: `tuning_trials`, `tuning_search`, `tuning_device` and `tuning_seconds` of all
-            trials together, the same for each seed (NaN for several devices). Results of unfinished runs are NaN or
+            trials together, the same for each seed (NaN for several devices), and `tuning_values`, those chosen, as
+            text. Results of unfinished runs are NaN or
             None.
         scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
         learned: Finished runs × `quantity`: `value` at the end of training and at its `start`, NaN if unknown.
@@ -340,7 +341,9 @@ def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
 def _labels(records: Sequence[Record], change: Callable[[RunSpec], RunSpec] = lambda spec: spec) -> list[RunLabels]:
     """Name runs by their changed specifications; those that differ in nothing but their seed have the same names."""
     specs = {record.configuration.text: change(record.configuration.spec) for record in records}
-    by_text = dict(zip(specs, label_runs(list(specs.values())), strict=True))
+    tuned = {record.configuration.text: record.tuning.values for record in records if record.tuning is not None}
+    labels = label_runs(list(specs.values()), [tuned.get(text) for text in specs])
+    by_text = dict(zip(specs, labels, strict=True))
     return [by_text[record.configuration.text] for record in records]
 
 

@@ -27,7 +27,7 @@ _PROTOCOL_COLUMNS = (
     *("maximum_rotation", "maximum_log_scale", "maximum_shear"),
 )
 _PLAIN_STEP_COLUMNS = ("plain_steps", "plain_step_seconds", "plain_step_spread")
-_TUNING_COLUMNS = ("tuning_trials", "tuning_search", "tuning_device", "tuning_seconds")
+_TUNING_COLUMNS = ("tuning_trials", "tuning_search", "tuning_device", "tuning_seconds", "tuning_values")
 RUN_COLUMNS = (
     *("identity", "state", "cause", "reason", "asked", "source"),
     *("method_version", "settings", "dataset", "dataset_label", "dataset_version", "checksum", "split"),
@@ -112,7 +112,7 @@ def _plain_steps(result: Result) -> dict[str, Any]:
 
 def _tuning(cost: TuningCost) -> dict[str, Any]:
     seconds = next(iter(cost.seconds.values())) if len(cost.seconds) == 1 else math.nan
-    values = (cost.trials, cost.search, " + ".join(cost.seconds), seconds)
+    values = (cost.trials, cost.search, " + ".join(cost.seconds), seconds, settings_in_words(cost.values))
     return dict(zip(_TUNING_COLUMNS, values, strict=True))
 
 

@@ -84,6 +84,27 @@ def make_trial(tuning: Tuning, tmp_path: Path) -> MakeTrial:
     return make
 
 
+def cost_of_a_run(seconds: float = 10.0) -> dict[str, object]:
+    """What a run has cost: seconds of training and 1 of evaluation, on one device."""
+    return {
+        "seconds": {"cpu one": {"training": seconds, "evaluation": 1.0}},
+        "image_passes": {"training": 1000, "evaluation": 100},
+    }
+
+
+@pytest.fixture
+def end_run() -> Callable[..., RunFolder]:
+    """Write the folder of a run below an output folder, as it is when the run has ended in some state."""
+
+    def end(spec: RunSpec, out: Path, accuracy: float = 0.5, state: RunState = RunState.DONE) -> RunFolder:
+        folder = RunFolder(out / "runs" / spec.folder_name)
+        folder.write_spec(spec)
+        finish(folder, spec, cost_of_a_run(), accuracy, state)
+        return folder
+
+    return end
+
+
 def finish(folder: RunFolder, spec: RunSpec, cost: dict[str, object], accuracy: float, state: RunState) -> None:
     """Leave a result where the run is done, and otherwise a checkpoint and why there is none."""
     if state is not RunState.DONE:

@@ -53,6 +53,10 @@ MISTAKES: list[tuple[list[str], list[str]]] = [
     (["scale", "--dataset", "mnist5k", "--suite", "demo.toml", "--budget", "quick"], ["sets its own budget"]),
     (["scale", "--dataset", "mnist5k", "--suite", "nowhere"], ["no suite 'nowhere'"]),
     (["scale", "--dataset", "mnist5k", "--suite", "demo.toml", "--profile", "x"], ["no profile 'x'"]),
+    (
+        ["scale", "--dataset", "mnist5k", "--suite", "demo.toml", "--search", "asha", "--launcher", "local"],
+        ["--search asha is done by Ray alone"],
+    ),
     (["scale", "--dataset", "cifar10", "--budget", "smoke", "--data", "empty"], ["cifar10", "augbench data prepare"]),
 ]
 
@@ -69,7 +73,7 @@ def test_mistakes_are_explained(
     assert not list(place.glob("augbench-tuning/*/runs/*")), "nothing is begun"
 
 
-@pytest.mark.parametrize(("module", "search"), [("optuna", "optuna"), ("ray", "random")])
+@pytest.mark.parametrize(("module", "search"), [("optuna", "optuna"), ("ray", "asha")])
 def test_what_is_not_installed_is_named(
     module: str, search: str, place: Path, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +200,6 @@ def test_hours_of_different_devices_are_not_added_up(tuning: Tuning, make_trial:
 
 
 @pytest.mark.slow
-def test_a_random_search_does_without_optuna(ray_is_there: None) -> None:
+def test_a_search_of_random_values_does_without_optuna(ray_is_there: None) -> None:
     code = "import sys; sys.modules['optuna'] = None; import augbench.bench.tuning.ray_tuning"
     subprocess.run([sys.executable, "-P", "-c", code], check=True)

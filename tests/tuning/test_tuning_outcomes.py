@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from augbench.bench.commands import placing
+from augbench.bench.commands import executing
 from augbench.bench.commands.options import LaunchOptions
 from augbench.bench.common.errors import UserError
 from augbench.bench.experiment.spec import RunSpec
@@ -109,12 +109,13 @@ def test_every_trial_counts_once_and_devices_are_kept_apart(tuning: Tuning, make
         make_trial(2, 0.1, seconds={"cpu one": 2.0}, state=RunState.FAILED),
     ]
     again = replace(trials[1], number=3)  # chosen again, and so the same run
-    cost = cost_of(tuning, [outcome_of(trial) for trial in (*trials, again)])
-    assert cost == TuningCost(
+    outcomes = [outcome_of(trial) for trial in (*trials, again)]
+    assert cost_of(tuning, outcomes, outcomes[1]) == TuningCost(
         trials=4,
         search="random",
         seconds={"cpu one": 10.0 + 1 + 20 + 1 + 2 + 1, "gpu two": 6.0},
         image_passes=3 * 1100,
+        values={"learning_rate": 0.02},
     )
 
 
@@ -122,7 +123,8 @@ def written(tuning: Tuning, make_trial: MakeTrial, out: Path) -> tuple[dict[str,
     outcomes = [outcome_of(make_trial(0, 0.8)), outcome_of(make_trial(1, 0.3, 0.4, state=RunState.FAILED))]
     outcomes.append(outcome_of(make_trial(2, 0.9, values={"learning_rate": 0.0123, "regularisation": 0.05})))
     record = json.loads(write_record(tuning, outcomes, out).read_text())
-    return record, write_suite(tuning, best_of(outcomes), cost_of(tuning, outcomes), out, [5, 6]).read_text()
+    best = best_of(outcomes)
+    return record, write_suite(tuning, best, cost_of(tuning, outcomes, best), out, [5, 6]).read_text()
 
 
 def test_all_trials_are_written_down_also_those_that_failed(
@@ -179,9 +181,11 @@ def test_the_cost_is_written_into_the_folders_of_runs_also_of_those_that_were_do
     first, second = suite.specs()
     folder = RunFolder(out / "runs" / first.folder_name)
     folder.write_spec(first)
-    record_tuning(suite, make_plan(suite, out))
+    record_tuning(suite.tunings(), make_plan(suite, out))
     kept = json.loads((folder.path / "tuning.json").read_text())
-    assert kept == {"trials": 3, "search": "random", "seconds": {"cpu one": 33.0}, "image_passes": 3300}
+    values = {"learning_rate": 0.0123, "regularisation": 0.05}
+    cost = {"trials": 3, "search": "random", "seconds": {"cpu one": 33.0}, "image_passes": 3300}
+    assert kept == {**cost, "values": values}
     assert not (out / "runs" / second.folder_name).exists()
     folder.write_status(RunState.FAILED)
     folder.set_failure_aside()  # as `augbench retry` does, which knows of no suite
@@ -199,9 +203,9 @@ def test_the_cost_is_written_also_where_the_launch_was_broken_off(
         runs[0].folder.write_spec(runs[0].spec)
         raise typer.Exit(130)
 
-    monkeypatch.setattr(placing, "place", broken_off)
+    monkeypatch.setattr(executing, "place", broken_off)
     with pytest.raises(typer.Exit):
-        placing.execute(suite, LaunchOptions().request(out), retry_failed=False)
+        executing.execute(suite, LaunchOptions().request(out), retry_failed=False)
     assert len(list((out / "runs").glob("*/tuning.json"))) == 1
 
 

@@ -1,0 +1,282 @@
+"""The stages of a suite with `[tuning]`: trials of every method and data set, then the comparison with the best values.
+
+What is to be done next follows from the suite and the run folders alone, so that the same command goes on from
+wherever it was stopped, on every launcher.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.contract.search_space import grid_size, ranges_of
+from augbench.bench.experiment.catalogues import methods
+from augbench.bench.experiment.spec import RunSpec, Settings
+from augbench.bench.experiment.suite import Suite
+from augbench.bench.experiment.suite_tuning import SuiteTuning
+from augbench.bench.experiment.tuning_cost import TuningCost
+from augbench.bench.planning.plan import Plan, PlannedRun, plan_of
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, ranked
+from augbench.bench.tuning.results import cost_of
+from augbench.bench.tuning.tuning import Trial, Tuning
+
+Tried = Mapping[str, Sequence[Settings]]
+"""By `RunSpec.configuration`, the values that a search has chosen which depend on results."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search for the values of one method on one data set, and how far it is.
+
+    Attributes:
+        tuning: What is looked for.
+        trials: The trials that are known; those of Optuna only when all have ended.
+        runs: Their runs, each once, but for those whose folder is damaged.
+        outcomes: How the trials went, in order; empty until all have ended.
+    """
+
+    tuning: Tuning
+    trials: tuple[Trial, ...]
+    runs: tuple[PlannedRun, ...]
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """Whether every trial has ended: done, stopped early, or failed, which counts as worst."""
+        return bool(self.outcomes)
+
+    @property
+    def best(self) -> Outcome | None:
+        """The best trial; None until all have ended, and if none has a result."""
+        first = ranked(self.outcomes)[0] if self.outcomes else None
+        return first if first is not None and first.state is TrialState.DONE else None
+
+    @property
+    def chosen(self) -> RunSpec | None:
+        """A run of the comparison with the best values; None as long as these are unknown."""
+        return None if self.best is None else self.tuning.final(self.best.trial.values)
+
+    @property
+    def name(self) -> str:
+        """What is tuned, for sentences."""
+        return f"{self.tuning.base.method.label} on {self.tuning.base.dataset.called}"
+
+
+@dataclass(frozen=True)
+class Stages:
+    """A suite against the contents of an output folder.
+
+    Attributes:
+        searches: One for each configuration that is tuned; none without `[tuning]`.
+        final: The runs of the comparison whose values are known.
+        waiting: Those whose values are not, with the values of the suite and no folder.
+        damaged: The problem with the folder of each other run.
+        untuned: Names of methods that keep their values, with why.
+    """
+
+    searches: tuple[Search, ...]
+    final: tuple[PlannedRun, ...]
+    waiting: tuple[PlannedRun, ...] = ()
+    damaged: tuple[str, ...] = ()
+    untuned: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def trials(self) -> tuple[PlannedRun, ...]:
+        """Runs of trials, each once."""
+        return tuple({run.spec.identity: run for search in self.searches for run in search.runs}.values())
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Everything that can be placed now, trials first, since others wait for them."""
+        return Plan((*self.trials, *self.final), self.damaged)
+
+    def unsettled(self, *, retry_failed: bool = False) -> Plan:
+        """As `plan`, without the trials of searches that have ended, except failed ones if they are to be retried."""
+        over = {
+            run.spec.identity
+            for search in self.searches
+            if search.ended
+            for run in search.runs
+            if not (retry_failed and run.state is RunState.FAILED)
+        }
+        return replace(self.plan, runs=tuple(run for run in self.plan.runs if run.spec.identity not in over))
+
+    def with_outcomes(self, search: Search, outcomes: Sequence[Outcome]) -> "Stages":
+        """Return the stages with what became of the trials of a search, if all have ended."""
+        if len(outcomes) < search.tuning.trials or any(one.state is TrialState.UNFINISHED for one in outcomes):
+            return self
+        ended = replace(search, trials=tuple(one.trial for one in outcomes), outcomes=tuple(outcomes))
+        return replace(self, searches=tuple(ended if one is search else one for one in self.searches))
+
+    @property
+    def without_values(self) -> tuple[Search, ...]:
+        """Searches that have ended without a single result."""
+        return tuple(search for search in self.searches if search.ended and search.best is None)
+
+    @property
+    def costs(self) -> dict[str, TuningCost]:
+        """What tuning has cost, by `RunSpec.configuration` of the final runs."""
+        return {
+            search.chosen.configuration: cost_of(search.tuning, search.outcomes, search.best)
+            for search in self.searches
+            if search.best is not None and search.chosen is not None
+        }
+
+    def for_estimates(self) -> Plan:
+        """All runs, known or not, as if all had the values of the suite, which is how much they cost about."""
+        runs = [run for search in self.searches for run in _alike(search)]
+        bases = {search.chosen.configuration: search.tuning.base for search in self.searches if search.chosen}
+        for run in self.final:
+            base = bases.get(run.spec.configuration)
+            runs.append(replace(run, spec=base.with_seed(run.spec.seed)) if base else run)
+        return Plan((*runs, *self.waiting), self.damaged)
+
+
+def _alike(search: Search) -> list[PlannedRun]:
+    """The runs of all trials, with the values of the first."""
+    first = search.tuning.specs(search.tuning.initial)[0]
+    runs = [replace(run, spec=first.with_seed(run.spec.seed)) for run in search.runs]
+    left = search.tuning.trials * search.tuning.repeats - len(runs)
+    return [*runs, *(replace(runs[0], state=RunState.PLANNED, seconds={}) for _ in range(left))]
+
+
+def stages_of(suite: Suite, out: Path, tried: Tried | None = None) -> Stages:
+    """Find out how far a suite is, with or without `[tuning]`.
+
+    Args:
+        suite: What to run.
+        out: The output folder, which need not exist.
+        tried: What Optuna has tried before, as far as it is recorded.
+
+    Raises:
+        UserError: As for `make_plan`, and if there is nothing to tune although the suite asks for it.
+    """
+    specs = suite.specs()
+    tunings = tunings_of(suite, specs)
+    values = {kind: _values(tuning, (tried or {}).get(kind, ())) for kind, tuning in tunings.items()}
+    trials = {
+        kind: tuple(tuning.trial(number, chosen, out) for number, chosen in enumerate(values[kind]))
+        for kind, tuning in tunings.items()
+    }
+    of_trials = {
+        spec.identity: spec
+        for kind, tuning in tunings.items()
+        for chosen in values[kind]
+        for spec in tuning.specs(chosen)
+    }
+    placed = plan_of(of_trials.values(), out)
+    searches = {kind: _search(tuning, trials[kind], placed) for kind, tuning in tunings.items()}
+    final, waiting = _final_specs(specs, searches)
+    planned = plan_of(final, out)
+    untuned = _untuned(suite.tuning, specs, tunings) if suite.tuning else {}
+    damaged = (*placed.damaged, *planned.damaged)
+    nowhere = RunFolder(out / "runs" / "values unknown")
+    missing = tuple(PlannedRun(spec, nowhere, RunState.PLANNED) for spec in waiting)
+    return Stages(tuple(searches.values()), planned.runs, missing, damaged, untuned)
+
+
+def _values(tuning: Tuning, tried: Sequence[Settings]) -> Sequence[Settings]:
+    """Values of the trials; of Optuna, those that it is known to have tried, and the first."""
+    if tuning.search != "optuna":
+        return tuning.random_values()
+    return tried or [tuning.initial]
+
+
+def _search(tuning: Tuning, trials: tuple[Trial, ...], placed: Plan) -> Search:
+    known = {run.folder.path.name: run for run in placed.runs}
+    folders = {folder.path.name: folder for trial in trials for folder in trial.folders}
+    runs = tuple(known[name] for name in folders if name in known)
+    search = Search(tuning, trials, runs)
+    if len(trials) < tuning.trials or not all(_has_ended(trial, known) for trial in trials):
+        return search
+    return replace(search, outcomes=tuple(map(outcome_of, trials)))
+
+
+def _has_ended(trial: Trial, known: Mapping[str, PlannedRun]) -> bool:
+    """Whether nothing more is computed for a trial: all runs are done, one has failed, or it was stopped early."""
+    runs = [known[folder.path.name] for folder in trial.folders if folder.path.name in known]
+    if len(runs) < len(trial.folders):
+        return False
+    states = {run.state for run in runs}
+    return states == {RunState.DONE} or RunState.FAILED in states or is_stopped(trial.folders[0])
+
+
+def _final_specs(
+    specs: Sequence[RunSpec], searches: Mapping[str, Search]
+) -> tuple[tuple[RunSpec, ...], tuple[RunSpec, ...]]:
+    """The runs of the comparison with the values that were found, and those whose values are unknown."""
+    known: dict[str, RunSpec] = {}
+    waiting = []
+    chosen = {kind: search.chosen for kind, search in searches.items()}
+    for spec in specs:
+        best = chosen.get(spec.configuration, spec)
+        if best is None:
+            waiting += [] if searches[spec.configuration].ended else [spec]
+        else:
+            final = best.with_seed(spec.seed)
+            known[final.identity] = final
+    return tuple(known.values()), tuple(waiting)
+
+
+def tunings_of(suite: Suite, specs: Sequence[RunSpec]) -> dict[str, Tuning]:
+    """What a suite tunes, by `RunSpec.configuration` of the runs that values are wanted for.
+
+    Raises:
+        UserError: If it asks for tuning and none of its methods has anything to tune.
+    """
+    asked = suite.tuning
+    if asked is None:
+        return {}
+    _check_names(asked, specs)
+    tuned_before = suite.tunings()
+    found: dict[str, Tuning] = {}
+    for spec in specs:
+        name, kind = spec.method.name, spec.configuration
+        if kind in found or kind in tuned_before or spec.protocol.evaluated_on != "test":
+            continue
+        tuning = Tuning(spec, asked.search, asked.trials_of(name), asked.seed, asked.repeats)
+        if tuning.trials and tuning.ranges:
+            found[kind] = replace(tuning, trials=int(min(tuning.trials, grid_size(tuning.ranges))))
+    if not found:
+        names = dict.fromkeys(spec.method.name for spec in specs)
+        raise UserError(
+            f"The suite {suite.name!r} has a table [tuning], but none of its methods ({', '.join(names)}) has anything "
+            f"left to tune. Methods with something to tune: {', '.join(tunable_methods())}. Add one, or remove "
+            "[tuning]."
+        )
+    return found
+
+
+def _untuned(asked: SuiteTuning, specs: Sequence[RunSpec], tunings: Mapping[str, Tuning]) -> dict[str, str]:
+    """Names of the methods that keep their values on some data set, with why."""
+    reasons = {}
+    for spec in specs:
+        name = spec.method.name
+        if spec.configuration not in tunings and name not in reasons:
+            nothing = "nothing to tune" if not tunable_hyperparameters(name) else "tuned before"
+            reasons[name] = "skipped by the suite" if asked.trials_of(name) == 0 else nothing
+    return reasons
+
+
+def _check_names(asked: SuiteTuning, specs: Sequence[RunSpec]) -> None:
+    names = {spec.method.name for spec in specs}
+    for name in asked.methods:
+        if name not in names:
+            raise UserError(f"[tuning.methods] of the suite: {one_of('method', name, names)}")
+        if not asked.methods[name].skip and not tunable_hyperparameters(name):
+            raise UserError(
+                f"[tuning.methods.{name}] of the suite: {name!r} has nothing to tune. Methods with something to tune: "
+                f"{', '.join(tunable_methods())}."
+            )
+
+
+def tunable_hyperparameters(method: str) -> list[str]:
+    """Names of the hyperparameters of a method that are tuned."""
+    return list(ranges_of(methods().get(method).hyperparameters_type))
+
+
+def tunable_methods() -> list[str]:
+    """Names of the methods with something to tune."""
+    return [entry.name for entry in methods() if tunable_hyperparameters(entry.name)]
