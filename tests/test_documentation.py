@@ -18,7 +18,7 @@ from augbench.bench.commands.creating import NewMethod
 from augbench.bench.common.files import write_text
 from augbench.bench.conformance import check_method
 from augbench.bench.contract.method import Method, RunContext
-from augbench.bench.experiment.suite import parse_suite
+from augbench.bench.experiment.suite import Suite, parse_suite
 from augbench.bench.planning.profile import parse_profile
 from augbench.bench.registry.plugins import GROUPS, load_plugin, plugins_added
 
@@ -71,7 +71,7 @@ def test_suites_in_pages_resolve(page: Path, my_method: Path) -> None:
     for text in suites(page):
         with plugins_added([my_method]):
             assert parse_suite(text, page.name).specs()
-        assert set(tomllib.loads(text)) <= {"name", "title", "seeds", "protocol", "comparisons", "includes"}
+        assert set(tomllib.loads(text)) <= set(Suite.model_fields)
 
 
 def test_entry_points_in_pages_are_those_that_are_looked_for() -> None:

@@ -16,7 +16,7 @@ from augbench.bench.experiment.spec import RunSpec, Settings
 from augbench.bench.experiment.suite import Suite
 from augbench.bench.experiment.suite_tuning import SuiteTuning
 from augbench.bench.experiment.tuning_cost import TuningCost
-from augbench.bench.planning.plan import Plan, PlannedRun, plan_of
+from augbench.bench.planning.plan import Plan, PlannedRun, make_plan, plan_of
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, ranked
 from augbench.bench.tuning.results import cost_of
@@ -153,8 +153,11 @@ def stages_of(suite: Suite, out: Path, tried: Tried | None = None) -> Stages:
     Raises:
         UserError: As for `make_plan`, and if there is nothing to tune although the suite asks for it.
     """
+    if suite.tuning is None:
+        planned = make_plan(suite, out)
+        return Stages((), planned.runs, damaged=planned.damaged)
     specs = suite.specs()
-    tunings = tunings_of(suite, specs)
+    tunings = tunings_of(suite, suite.tuning, specs)
     values = {kind: _values(tuning, (tried or {}).get(kind, ())) for kind, tuning in tunings.items()}
     trials = {
         kind: tuple(tuning.trial(number, chosen, out) for number, chosen in enumerate(values[kind]))
@@ -170,7 +173,7 @@ def stages_of(suite: Suite, out: Path, tried: Tried | None = None) -> Stages:
     searches = {kind: _search(tuning, trials[kind], placed) for kind, tuning in tunings.items()}
     final, waiting = _final_specs(specs, searches)
     planned = plan_of(final, out)
-    untuned = _untuned(suite.tuning, specs, tunings) if suite.tuning else {}
+    untuned = _untuned(suite.tuning, specs, tunings)
     damaged = (*placed.damaged, *planned.damaged)
     nowhere = RunFolder(out / "runs" / "values unknown")
     missing = tuple(PlannedRun(spec, nowhere, RunState.PLANNED) for spec in waiting)
@@ -220,15 +223,12 @@ def _final_specs(
     return tuple(known.values()), tuple(waiting)
 
 
-def tunings_of(suite: Suite, specs: Sequence[RunSpec]) -> dict[str, Tuning]:
+def tunings_of(suite: Suite, asked: SuiteTuning, specs: Sequence[RunSpec]) -> dict[str, Tuning]:
     """What a suite tunes, by `RunSpec.configuration` of the runs that values are wanted for.
 
     Raises:
-        UserError: If it asks for tuning and none of its methods has anything to tune.
+        UserError: If none of its methods has anything to tune, or an exception is for none of them.
     """
-    asked = suite.tuning
-    if asked is None:
-        return {}
     _check_names(asked, specs)
     tuned_before = suite.tunings()
     found: dict[str, Tuning] = {}

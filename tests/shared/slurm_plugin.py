@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from augbench.bench.contract.method import AugmentedBatch, Hyperparameters, Method
+from augbench.bench.contract.search_space import tunable
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource, ImageData, Split
 from augbench.bench.registry.registry import register
 
@@ -37,6 +38,26 @@ class PacedToo(Paced):
     """The same under another name, which a profile can give other resources."""
 
     title = "the same under another name"
+
+
+class Strength(Hyperparameters):
+    """Something to tune."""
+
+    strength: float = tunable(0.5, low=0.1, high=1.0, gt=0, le=1, description="share of the noise")
+
+
+@register("paced-tuned")
+class PacedTuned(Method[Strength]):
+    """Noise whose strength is tuned, and a pause before each step."""
+
+    title = "noise, with pauses"
+    hyperparameters_type = Strength
+
+    def augment(self, images: torch.Tensor, generator: torch.Generator) -> AugmentedBatch:
+        """Make a pause first."""
+        pause()
+        noise = torch.rand(len(images), 1, 1, 1, generator=generator)
+        return AugmentedBatch(super().augment(images, generator).images * (1 - self.hyperparameters.strength * noise))
 
 
 @register("raising")

@@ -173,15 +173,14 @@ def test_trials_that_are_stopped_early_stay_so(
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_page_work(
-    start: Callable[..., "subprocess.Popen[str]"], place: Path, augbench: CommandLine
-) -> None:
+def test_the_commands_of_the_page_work(place: Path, augbench: CommandLine) -> None:
     (block,) = [block.split("```")[0] for block in PAGE.read_text("utf-8").split("```console\n")[1:]]
     first, *others = [shlex.split(line)[1:] for line in block.splitlines()]
     assert (first[0], first[first.index("--suite") + 1], len(others)) == ("tune", "demo", 2)
     short = {"demo": "demo.toml", "20": "2"}
     command = [short.get(word, word) for word in first]
-    complete(start(*command, "--profile", "profile.toml"))
+    code, text, errors = augbench(*command, "--launcher", "local")
+    assert code == 0, text + errors
     tuning = Tuning(base_of_suite(load_suite("demo.toml"), "scale", "mnist5k"), "random", 2)
     wanted = [tuning.trial(0, values, place).folders[0].path.name for values in tuning.random_values()]
     assert sorted(wanted) == list(results(place, "augbench-tuning/scale-mnist5k"))
@@ -190,7 +189,7 @@ def test_the_commands_of_the_page_work(
         assert code == 0, text + errors
     table = (place / "tuned" / "tables" / "comparison.md").read_text()
     assert "Tuning (h)" in table
-    assert "scale on mnist5k (size=14) with 2 trials (random)" in table
+    assert "scale (tuned) on mnist5k (size=14) with 2 trials (random)" in table
 
 
 def test_hours_of_different_devices_are_not_added_up(tuning: Tuning, make_trial: Callable[..., Any]) -> None:
