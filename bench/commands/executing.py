@@ -78,11 +78,12 @@ def execute(
     seen: set[str] = set()
     placed = 0
     while to_do := _next(stages, request, seen, retry_failed=retry_failed, trials=trials):
-        write_stages(suite, stages, request.out)
         _place(suite, stages, to_do, request, retry_failed=retry_failed, yes=yes or placed > 0)
         seen |= {run.spec.identity for run in to_do}
         placed += len(to_do)
         stages = find_stages(suite, request.out)
+        if _is_broken_off(to_do, request):
+            break
     record_tuning(stages.costs | suite.tunings(), stages.plan)
     write_stages(suite, stages, request.out)
     _say_how_it_went(stages, request, placed=placed)
@@ -127,6 +128,13 @@ def _next(
     return to_do_of(left, request, retry_failed=retry_failed)
 
 
+def _is_broken_off(runs: Sequence[PlannedRun], request: LaunchRequest) -> bool:
+    """Whether runs of a stage were cancelled, or failed where the first failure stops everything."""
+    if any(run.folder.cancel_request.exists() for run in runs):
+        return True
+    return request.fail_fast and any(run.folder.state() is RunState.FAILED for run in runs)
+
+
 def _place(
     suite: Suite, stages: Stages, to_do: Sequence[PlannedRun], request: LaunchRequest, *, retry_failed: bool, yes: bool
 ) -> None:
@@ -142,7 +150,15 @@ def _place(
     try:
         if runs:
             title = f"{suite.title}{stage_in_words(stages)}"
-            place(runs, request, title=title, of=len(stages.plan.runs), yes=yes, later=stages.waiting)
+            place(
+                runs,
+                request,
+                title=title,
+                of=len(stages.plan.runs),
+                yes=yes,
+                later=stages.waiting,
+                begin=lambda: write_stages(suite, stages, request.out),
+            )
     finally:  # also after Ctrl-C, since other commands may resume the runs
         record_tuning(costs, stages.plan)
 
@@ -159,6 +175,7 @@ def _drive(suite: Suite, stages: Stages, request: LaunchRequest, *, retry_failed
     if not yes:
         runs = [run for one in left for run in waiting(one.tuning, request.out, retry_failed=retry_failed)]
         confirm((*runs, *stages.waiting), request)
+    write_stages(suite, stages, request.out)
     for search in left:
         typer.echo(f"Tuning {search.name}: {search.tuning.trials} trials, {search.tuning.search}.")
         outcomes = drive_with_bar(search.tuning, request, retry_failed=retry_failed)

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -43,6 +43,7 @@ def place(
     of: int,
     yes: bool,
     later: Sequence[PlannedRun] = (),
+    begin: Callable[[], object] = lambda: None,
 ) -> None:
     """Check runs, ask if they cost much, and have them placed, with progress bars.
 
@@ -53,6 +54,7 @@ def place(
         of: How many runs that has.
         yes: Whether to start without asking.
         later: Runs that follow from them without another question.
+        begin: Called when everything is checked and answered, before the first run is placed.
 
     Raises:
         UserError: If something is wrong before the start.
@@ -61,6 +63,7 @@ def place(
     launcher = _prepared(runs, request)
     if not yes:
         confirm((*runs, *later), request)
+    begin()
     max_parallel = f", at most {request.settings.workers} at a time" if launcher.name == Local.name else ""
     typer.echo(f"{title}: {len(runs)} of {runs_in_words(of)} to do{max_parallel}, in {request.out}.")
     console = Console()

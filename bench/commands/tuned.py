@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -100,8 +101,8 @@ def _place_trials(
     if not to_do:
         typer.echo(f"{_title(tuning)}: nothing to compute, in {request.out}.")
     elif not dry_run:
-        begin_record(tuning, request.out)
-        place(to_do, request, title=_title(tuning), of=len(planned.runs), yes=yes)
+        record = partial(begin_record, tuning, request.out)
+        place(to_do, request, title=_title(tuning), of=len(planned.runs), yes=yes, begin=record)
     return [outcome_of(tuning.trial(number, tried, request.out)) for number, tried in enumerate(values)]
 
 

@@ -64,6 +64,21 @@ def test_settings_make_rows_of_their_own_unless_those_are_too_many(plant: Any, m
     assert [(row.method, row.states) for row in seen.rows(1)] == [("scale", {RunState.PLANNED: 2})]
 
 
+def test_trials_are_counted_together_beside_the_runs_of_the_comparison(
+    plant: Any, make_spec: Callable[..., Any]
+) -> None:
+    for copies in (2, 3):
+        spec = make_spec("scale", copies=copies)
+        protocol = spec.protocol.model_copy(update={"evaluated_on": "validation", "test_time_draws": ()})
+        trial = spec.model_copy(update={"protocol": protocol})
+        RunFolder(plant.out / "runs" / trial.folder_name).write_spec(trial)
+    plant.done("scale")
+    assert RunMonitor(plant.out).snapshot().rows(10) == [
+        Row("scale", "mnist5k (size=14)", {RunState.DONE: 1}),
+        Row("scale", "mnist5k (size=14), validation images", {RunState.PLANNED: 2}),
+    ]
+
+
 def test_damaged_folders_are_said_and_the_others_counted(plant: Any) -> None:
     plant.done()
     (plant.done().path / "result.json").write_text("{")

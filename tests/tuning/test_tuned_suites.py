@@ -92,7 +92,7 @@ def test_a_command_that_was_broken_off_between_the_stages_goes_on(
     assert augbench("run", "short.toml", "--out", "out", "--launcher", "local")[0] == 130
     assert len(launched) == 1
     _, shown, _ = augbench("status", "--out", "out")
-    assert "short: stage 2 of 2, the comparison: 2 of 6 done." in shown
+    assert "short: stage 1 of 2, trials: 4 of 4 runs ended. 4 runs of the comparison wait for their values." in shown
     code, said, errors = augbench("run", "short.toml", "--out", "out", "--launcher", "local")
     assert code == 0, said + errors
     assert [len(names) for names in launched] == [6, 4]
@@ -132,6 +132,34 @@ def test_a_method_without_a_single_result_is_named_and_the_others_go_on(
     assert [len(names) for names in launched] == [2, 2]
 
 
+@pytest.mark.parametrize(("option", "fate"), [((), "cancelled"), (("--fail-fast",), "failed")])
+def test_where_runs_were_cancelled_or_the_first_failure_counts_nothing_follows(
+    place: Path,
+    end_run: EndRun,
+    augbench: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+    option: tuple[str, ...],
+    fate: str,
+) -> None:
+    calls = []
+
+    def launch(
+        self: Local, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]
+    ) -> None:
+        calls.append(len(runs))
+        for run in runs:
+            end_run(run.spec, request.out)
+        last = next(run for run in runs if run.spec.method.name == "randaugment")
+        (last.folder.path / "result.json").unlink()
+        last.folder.write_status(RunState(fate))
+        if fate == "cancelled":
+            last.folder.request_cancel()
+
+    monkeypatch.setattr(Local, "launch", launch)
+    augbench("run", "short.toml", "--out", "out", "--launcher", "local", *option)
+    assert calls == [6], "those of `scale` could follow, but somebody wanted an end"
+
+
 @pytest.mark.parametrize("launcher", ["local", "slurm"])
 def test_a_search_that_a_launcher_cannot_do_is_refused(
     place: Path, launched: list[list[str]], augbench: CommandLine, launcher: str
@@ -162,6 +190,7 @@ def test_the_question_about_cost_counts_both_stages(
     code, _, errors = augbench("run", "short.toml", "--out", "out", "--profile", "profile.toml")
     assert code == 2
     assert "10 runs to place: about 0.0 device hours, and 10 of unknown cost" in errors
+    assert not (place / "out").exists(), "nothing is begun"
     (place / "profile.toml").write_text("[confirm]\nruns = 10")
     assert augbench("run", "short.toml", "--out", "out", "--profile", "profile.toml")[0] == 0
 
