@@ -146,7 +146,7 @@ def _place(
         of_trials = {run.spec.identity for run in stages.trials}
         runs = [run for run in to_do if run.spec.identity not in of_trials]
         if len(runs) < len(to_do):
-            _drive(suite, stages, request, retry_failed=retry_failed, yes=yes)
+            stages = _drive(suite, stages, request, retry_failed=retry_failed, yes=yes)
     try:
         if runs:
             title = f"{suite.title}{stage_in_words(stages)}"
@@ -163,8 +163,8 @@ def _place(
         record_tuning(costs, stages.plan)
 
 
-def _drive(suite: Suite, stages: Stages, request: LaunchRequest, *, retry_failed: bool, yes: bool) -> None:
-    """Have Ray Tune carry out one search after the other."""
+def _drive(suite: Suite, stages: Stages, request: LaunchRequest, *, retry_failed: bool, yes: bool) -> Stages:
+    """Have Ray Tune carry out one search after the other; returns the stages with what became of them."""
     left = [
         search
         for search in stages.searches
@@ -181,6 +181,7 @@ def _drive(suite: Suite, stages: Stages, request: LaunchRequest, *, retry_failed
         outcomes = drive_with_bar(search.tuning, request, retry_failed=retry_failed)
         stages = stages.with_outcomes(search, outcomes)
         write_stages(suite, stages, request.out)
+    return stages
 
 
 def _raise_cancelled(stages: Stages) -> None:

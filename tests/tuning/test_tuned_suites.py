@@ -11,10 +11,13 @@ from augbench.bench.common.files import read_json
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.launchers.launcher import Activity, LaunchRequest
 from augbench.bench.launchers.local import Local
+from augbench.bench.launchers.ray import Ray
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.runs.output_folder import run_folders
 from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.tuning.outcome import Outcome, outcome_of
 from augbench.bench.tuning.stages import stages_of
+from augbench.bench.tuning.tuning import Tuning
 
 CommandLine = Callable[..., tuple[int, str, str]]
 EndRun = Callable[..., RunFolder]
@@ -169,6 +172,37 @@ def test_a_search_that_a_launcher_cannot_do_is_refused(
     assert code == 2
     assert "search = 'asha', which only the launcher ray can do, and not" in errors
     assert not launched
+
+
+def test_values_that_optuna_has_found_lead_to_final_runs(
+    place: Path, end_run: EndRun, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray's part is made up: what it would try, and that it ends every run at once."""
+    placed: list[list[str]] = []
+
+    def drive(tuning: Tuning, request: LaunchRequest, *, retry_failed: bool) -> list[Outcome]:
+        trials = [tuning.trial(number, values, request.out) for number, values in enumerate(tuning.random_values())]
+        for trial in trials:
+            end_run(tuning.specs(trial.values)[0], request.out, trial.number / 10)
+        return [outcome_of(trial) for trial in trials]
+
+    def launch(self: Ray, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]) -> None:
+        placed.append([run.spec.method.name for run in runs])
+        for run in runs:
+            end_run(run.spec, request.out)
+
+    monkeypatch.setattr(executing, "drive_with_bar", drive)
+    monkeypatch.setattr(executing, "check_tuning", lambda *_: None)
+    monkeypatch.setattr(Ray, "check", lambda *_: None)
+    monkeypatch.setattr(Ray, "launch", launch)
+    (place / "short.toml").write_text(SUITE.replace("trials = 2", 'trials = 2\nsearch = "optuna"'))
+    arguments = ("run", "short.toml", "--out", "out", "--launcher", "ray")
+    code, said, errors = augbench(*arguments)
+    assert code == 0, said + errors
+    assert placed == [["none"] * 2, ["scale", "randaugment"] * 2]
+    assert "(trial 1 of 2, 10.00 % of the validation images, untuned 0.00 %" in said
+    code, said, errors = augbench(*arguments)
+    assert (code, len(placed)) == (0, 2), said + errors
 
 
 def test_plan_and_a_rehearsal_show_both_stages_and_do_nothing(place: Path, augbench: CommandLine) -> None:
