@@ -41,7 +41,7 @@ def plan(
     from augbench.bench.commands.placing import raise_left_out, tell_about
     from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
     from augbench.bench.commands.resolution import resolution_lines, resolutions, resolutions_as_json
-    from augbench.bench.commands.staged import stages_as_json, tell_about_tuning, tell_values
+    from augbench.bench.commands.staged import TUNED_COSTS, stages_as_json, tell_about_tuning, tell_values
     from augbench.bench.launchers.launcher import launchers
     from augbench.bench.planning.estimates import groups_of, longest_jobs
 
@@ -75,4 +75,6 @@ def plan(
         can_show = resolution_lines(resolutions(estimated, groups, out), groups)
         for line in (*cost_lines(groups), *can_show, *about_jobs(longest_jobs(groups))):
             typer.echo(line)
+        if stages.searches:
+            typer.echo(f"Tuned: {TUNED_COSTS}")
     raise_left_out(planned, out)

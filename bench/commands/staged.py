@@ -12,10 +12,13 @@ from augbench.bench.experiment.spec import settings_in_words
 from augbench.bench.experiment.suite import Suite
 from augbench.bench.planning.plan import Plan, counts_in_words, runs_in_words
 from augbench.bench.tuning.stages import Search, Stages
+from augbench.results.statistics.moderated import LEAST_SEEDS
 
-LEAST_SEEDS = 3
-"""With fewer, tables and figures test nothing."""
 SECONDS_IN_AN_HOUR = 3600
+TUNED_COSTS = (
+    "all trials of a method and data set count as one kind of run, and so do its final runs, whatever their values."
+)
+"""What sums and estimates of a plan mean where values are not known yet."""
 
 
 def stage_in_words(stages: Stages) -> str:

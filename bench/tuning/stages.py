@@ -139,7 +139,7 @@ def _alike(search: Search) -> list[PlannedRun]:
     first = search.tuning.specs(search.tuning.initial)[0]
     runs = [replace(run, spec=first.with_seed(run.spec.seed)) for run in search.runs]
     left = search.tuning.trials * search.tuning.repeats - len(runs)
-    return [*runs, *(replace(runs[0], state=RunState.PLANNED, seconds={}) for _ in range(left))]
+    return [*runs, *[PlannedRun(first, search.trials[0].folders[0], RunState.PLANNED)] * left]
 
 
 def stages_of(suite: Suite, out: Path, tried: Tried | None = None) -> Stages:
