@@ -100,8 +100,8 @@ def _in_folder(path: Path) -> Chosen:
     record = RecordReader().read(read_stored(RunFolder(path)))
     if record.spec.protocol.evaluated_on != "test":
         raise UserError(
-            f"The run in {path} is a trial of a tuning, trained without the validation images. Run the suite that "
-            "`augbench tune` has written with the best values, then export one of its runs."
+            f"The run in {path} is a trial of a tuning, trained without the validation images. Export "
+            "a run of the comparison: of the suite with [tuning], or of the one that `augbench tune` has written."
         )
     runs = load_runs(path.parent.parent, skip_damaged=True) if path.parent.name == "runs" else None
     return Chosen(record, runs, GIVEN)

@@ -297,8 +297,9 @@ def load_runs(
         if collected.trials and not collected.records:
             raise UserError(
                 f"{' and '.join(map(str, given))} holds only runs that are evaluated on validation images, as trials "
-                "of a tuning are: there are no results on test images. The same `augbench tune` command shows the "
-                "trials, and has written a suite to run. In a suite of your own, remove `evaluated_on`."
+                "of a tuning are: there are no results on test images. `augbench tune` has written a suite to "
+                "run; where the trials are those of a suite with [tuning], the same `augbench run` goes on. In a "
+                "suite of your own, remove `evaluated_on`."
             )
         return _runs(given, collected)
 
