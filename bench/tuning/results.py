@@ -163,7 +163,7 @@ def suite_text(tuning: Tuning, best: Outcome, cost: TuningCost, seeds: Sequence[
         "]",
         "",
         "[comparisons.budget]",
-        *(f"{key} = {_toml(value)}" for key, value in budget.items()),
+        *(f"{key} = {_toml(value)}" for key, value in budget.items() if value is not None),
     ]
     return "\n".join(lines) + "\n"
 
