@@ -33,7 +33,8 @@ def out(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", json.loads((EARLIER / "identities.json").read_text()))
 def test_runs_of_built_in_suites_have_the_same_identities(name: str) -> None:
-    specs = load_suite(name).specs()
+    changed = EARLIER / f"{name}.toml"  # as the suite was then, where it has been changed since
+    specs = load_suite(str(changed) if changed.exists() else name).specs()
     text = "\n".join(f"{spec.folder_name} {spec.identity} {spec.configuration}" for spec in specs)
     assert name in built_in_suites()
     assert hashlib.sha256(text.encode()).hexdigest() == json.loads((EARLIER / "identities.json").read_text())[name]
