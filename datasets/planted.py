@@ -96,6 +96,10 @@ class Planted(DatasetSource):
         provenance = f"{data.provenance}; planted: {planted.label}"
         return replace(data, train=train, test=test, provenance=provenance, planted=planted, upright_test=upright)
 
+    def image_size(self, options: DatasetOptions, base_size: int) -> int:
+        """Return the side of the images."""
+        return base_size // _planted(options).shrink
+
     def base(self, options: DatasetOptions) -> tuple[DatasetSource, DatasetOptions]:
         """Return the base."""
         options = _planted(options)

@@ -31,6 +31,9 @@ ASSUMED = Spread(0.5)
 """Without any runs. Measured were 0.4 to 1.2 points with 1,000 test images (`results/measured`); the published
 deviations of single runs with 10,000 and more, about 0.1 points, mean about 0.15 (`results/published`)."""
 
+LEAST_DEGREES = 4
+"""Degrees of freedom that an estimate needs, as three learners with three seeds have; fewer may be far too small."""
+
 OWN, OTHERS, ASSUMPTION = "finished runs", "other runs on the data set", "assumed"
 
 
@@ -136,6 +139,8 @@ def _same_images(one: RunSpec, other: RunSpec) -> bool:
 def _spread_of(recorded: Recorded) -> Spread | None:
     seeds = sorted({seed for by_seed in recorded.accuracies.values() for seed in by_seed})
     columns = [[by_seed.get(seed, np.nan) for seed in seeds] for by_seed in recorded.accuracies.values()]
+    if len(seeds) < LEAST_SEEDS or recorded.count - len(columns) - len(seeds) + 1 < LEAST_DEGREES:
+        return None
     return spread_of(100 * np.array(columns).T)
 
 
@@ -177,7 +182,10 @@ def _seeds_in_words(one: Resolution, gap: float) -> str:
 def _about_spread(found: Sequence[Resolution]) -> Iterator[str]:
     sources = {one.source for one in found if one.spread}
     if sources:
-        assumed = " Where it is assumed, see docs/statistics.md." * (ASSUMPTION in sources)
+        assumed = (
+            " Where it is assumed, all learners are taken to vary alike; where they do not, the power is lower: see "
+            "docs/statistics.md."
+        ) * (ASSUMPTION in sources)
         yield (
             "Spread: standard deviation over seeds of the difference of two learners. Twice the spread, twice the "
             f"difference.{assumed}"

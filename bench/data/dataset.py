@@ -205,6 +205,10 @@ class DatasetSource(ABC):
         """
         return None
 
+    def image_size(self, options: DatasetOptions, base_size: int) -> int:
+        """Return the side of the images that `load` makes from those of its base, which have `base_size` pixels."""
+        return base_size
+
     def check(self, options: DatasetOptions, root: Path) -> None:  # noqa: B027 - most have nothing to check
         """Find damage that `load` does not find, before any run starts; nothing is downloaded or prepared.
 

@@ -150,11 +150,12 @@ class Budgets:
 
 
 @cache
-def recipe_of(budget: Budget) -> str:
-    """Name the recipe whose optimiser and schedule a budget has, whatever its epochs; empty if there is none."""
+def recipe_of(budget: Budget, dataset: str, network: str) -> str:
+    """Name the recipe for a data set and network that a budget has, whatever its epochs; empty if there is none."""
     own = {"epochs", "equal", "copies_in_batch", "baseline_copies", "acceleration"}
     content = budget.model_dump(exclude=own)
-    found = [entry.recipe for entry in budgets().papers if entry.paper.model_dump(exclude=own) == content]
+    entries = [entry for entry in budgets().papers if dataset in entry.datasets and network == entry.network]
+    found = [entry.recipe for entry in entries if entry.paper.model_dump(exclude=own) == content]
     return next(filter(None, found), "")
 
 

@@ -9,7 +9,6 @@ from augbench.bench.common.wording import counted
 from augbench.bench.data.own.settings import OWN
 from augbench.bench.experiment.base import base_in_words
 from augbench.bench.experiment.budgets import recipe_of
-from augbench.bench.experiment.protocol import Budget
 from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, settings_in_words
 
 KNOWN_METHODS = (
@@ -119,7 +118,7 @@ def label_runs(specs: Sequence[RunSpec], tuned: Sequence[Collection[str] | None]
     datasets = _named([spec.dataset.label for spec in specs], [_details(spec.dataset) for spec in specs])
     networks = _named([spec.network.label for spec in specs], [_details(spec.network) for spec in specs])
     places = list(zip(datasets, networks, strict=True))
-    epochs = [_epochs(spec.budget) for spec in specs]
+    epochs = [_budget(spec) for spec in specs]
     budgets = _named(epochs, [spec.budget.model_dump(mode="json", exclude=SAID) for spec in specs], places)
     protocols = _protocols(specs)
     parts = list(zip(datasets, networks, budgets, protocols, strict=True))
@@ -162,14 +161,15 @@ def _protocols(specs: Sequence[RunSpec]) -> list[str]:
     return [", ".join(filter(None, parts)) for parts in zip(kinds, inside, strict=True)]
 
 
-def _epochs(budget: Budget) -> str:
+def _budget(spec: RunSpec) -> str:
+    budget = spec.budget
     chosen = budget.acceleration.model_dump(mode="json", exclude_defaults=True)
     inside = [settings_in_words(chosen)] if chosen else []
     if budget.copies_in_batch:
         inside.insert(0, "copies in the batch")
     if budget.baseline_copies > 1:
         inside.insert(0, f"{budget.baseline_copies} copies for baselines")
-    if recipe := recipe_of(budget):
+    if recipe := recipe_of(budget, spec.dataset.name, spec.network.name):
         inside.insert(0, f"recipe {recipe}")
     elif budget.base:
         inside.insert(0, f"base: {base_in_words(budget.base)}")

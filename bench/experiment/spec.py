@@ -271,6 +271,12 @@ def _fields_beside(model: type[BaseModel], place: tuple[int | str, ...]) -> list
     """Return the valid keys next to a wrong one; `place` is the path of keys and positions to it."""
     for part in place[:-1]:
         if isinstance(part, str):
-            annotation = model.model_fields[part].annotation
-            model = next(kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
+            model = next(kind for kind in _inside(model.model_fields[part].annotation) if hasattr(kind, "model_fields"))
     return list(model.model_fields)
+
+
+def _inside(annotation: Any) -> Iterator[Any]:
+    """Yield a type and all types in its brackets."""
+    yield annotation
+    for argument in get_args(annotation):
+        yield from _inside(argument)

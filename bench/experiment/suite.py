@@ -63,7 +63,7 @@ class Comparison(_Strict):
     equal: Literal["epochs", "passes"] | None = None
     copies_in_batch: bool | None = None
     baseline_copies: int | None = Field(None, ge=1, le=64)
-    base: Base = ()
+    base: Base | None = None
     acceleration: Acceleration | None = None
 
     @model_validator(mode="after")
@@ -119,7 +119,7 @@ class Comparison(_Strict):
         """Given values that replace parts of the paper's budget."""
         names = ("equal", "copies_in_batch", "baseline_copies", "base", "acceleration")
         given = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in given.items() if value not in (None, ())}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Suite(_Strict):

@@ -137,15 +137,15 @@ def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
     with explaining(f"The data set {component.label!r} cannot be loaded", way_on):
         source.check(options, root)
         # what is made from another data set may take a minute to make; it is checked where a run makes it
-        made_from = source.base(options)
-        data = load_checked(*(made_from or (source, options)), root)
+        data = load_checked(*(source.base(options) or (source, options)), root)
+        size = source.image_size(options, data.image_size)
     if any(spec.protocol.evaluated_on == "validation" for spec in specs):
         check_for_tuning(component.name, data)
-    for base in {spec.budget.base for spec in specs} if made_from is None else ():
-        base_sizes(base, data.image_size, component.label)
+    for base in {spec.budget.base for spec in specs}:
+        base_sizes(base, size, component.label)
     for network in {spec.network.name: networks().get(spec.network.name) for spec in specs}.values():
         try:
-            build_checked(network(), data.channels, data.image_size, data.classes)
+            build_checked(network(), data.channels, size, data.classes)
         except UserError:
             raise
         except USER_CODE_ERRORS:  # of a network that may need a GPU, which is perhaps not here: its run will say so

@@ -10,11 +10,12 @@ from torch.nn import functional as F
 from augbench.bench.augmentation.affine_space import to_unit_interval
 from augbench.bench.common.randomness import epoch_order
 from augbench.bench.contract.method import AugmentedBatch, repeat
+from augbench.bench.runs.run_log import logger
 from augbench.bench.training.cost import Clock, repeated
 from augbench.bench.training.forward_pass import ForwardPass
 from augbench.bench.training.optimizer import network_optimizer
 from augbench.bench.training.provenance import describe_device
-from augbench.bench.training.stopping import StopRequested, StopSignal
+from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trainer import Trainer, build_network
 
 WARM_UP_STEPS, WARM_UP_SECONDS = 3, 0.3
@@ -46,10 +47,14 @@ def time_plain_step(trainer: Trainer, stop: StopSignal, clock: Clock | None = No
     most = max(ENOUGH_STEPS, int(SHARE_OF_RUN * trainer.total_steps))
     images = min(trainer.batch_size, len(trainer.data.train)) * trainer.method.copies
     in_plain_batch = min(trainer.spec.budget.images_in_batch(1), len(trainer.data.train))
-    with torch.random.fork_rng([trainer.device] if trainer.device.type == "cuda" else []):
-        step = _unless_stopped(_plain_step(trainer, images), stop)
-        repeated(step, now, fewest=1, most=WARM_UP_STEPS, seconds=WARM_UP_SECONDS)
-        times = repeated(step, now, fewest=FEWEST_STEPS, most=most, seconds=MOST_SECONDS)
+    try:
+        with torch.random.fork_rng([trainer.device] if trainer.device.type == "cuda" else []):
+            step = _unless_stopped(_plain_step(trainer, images), stop)
+            repeated(step, now, fewest=1, most=WARM_UP_STEPS, seconds=WARM_UP_SECONDS)
+            times = repeated(step, now, fewest=FEWEST_STEPS, most=most, seconds=MOST_SECONDS)
+    except torch.OutOfMemoryError as error:  # a second network, which is not compiled, may not fit beside the run's own
+        logger.warning("The plain step does not fit into memory, so this run has no cost in plain steps: %s", error)
+        return
     share = in_plain_batch / images
     trainer.cost.count_in_plain_steps(share * statistics.median(times), _described(trainer, images, times, share))
 
@@ -76,8 +81,7 @@ def _plain_step(trainer: Trainer, images: int) -> Callable[[], object]:
 
 def _unless_stopped(step: Callable[[], object], stop: StopSignal) -> Callable[[], object]:
     def checked() -> None:
-        if stop.cause is not None:
-            raise StopRequested(stop.cause)
+        stop.check()
         step()
 
     return checked

@@ -72,7 +72,8 @@ def _timed(device: str, inside: pd.DataFrame) -> str:
     seconds = inside["plain_step_seconds"].astype(float)
     ends = dict.fromkeys(f"{1000 * value:.3g}" for value in (seconds.min(), seconds.max()))
     spread = 100 * float(inside["plain_step_spread"].astype(float).median())
-    return f"{' to '.join(ends)} ms on {device} (quartiles within a run {spread:.0f} % apart)"
+    mixed = " in different comparisons" * (inside["comparison"].nunique() > 1)
+    return f"{' to '.join(ends)} ms on {device}{mixed} (quartiles within a run {spread:.0f} % apart)"
 
 
 def _ratio_cell(group: pd.DataFrame, inside: pd.DataFrame) -> Cell:

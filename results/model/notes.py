@@ -62,11 +62,13 @@ def _deviation(counts: set[int]) -> list[str]:
 def _bases(runs: Runs, finished: pd.DataFrame) -> list[str]:
     """Say what a base means for the rows, if there is one."""
     shown = set(finished["folder"])
-    if not any(record.spec.budget.base for record in runs.records if record.name in shown):
+    based = {record.spec.dataset.name for record in runs.records if record.name in shown and record.spec.budget.base}
+    if not based:
         return []
+    planted = " Recovery errors are those of the learner without the base." if "planted" in based else ""
     return [
         "With a base, all methods have its steps in training as well, and `none` has these alone; evaluation has none "
-        "of them."
+        f"of them.{planted}"
     ]
 
 

@@ -193,7 +193,7 @@ def _resolution(advice: Advice, widest: float) -> Iterator[str]:
     yield (
         f"With {counted(advice.seeds, 'seed')}, the test finds a difference of about "
         f"{two_digits(100 * advice.smallest)} points with a probability of {100 * POWER:.0f} %; with more seeds, "
-        "smaller ones. The intervals, which allow for other test images, too, reach up to "
+        "smaller ones. The intervals, which allow for other test images and must leave out 0, too, reach up to "
         f"{two_digits(100 * widest)} points to either side with {counted(advice.images, 'test image')}."
     )
 

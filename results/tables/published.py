@@ -128,16 +128,15 @@ def _spec_of(runs: Runs, group: pd.DataFrame) -> RunSpec:
 
 
 def _recipe(budget: Budget, dataset: str, network: str) -> str | None:
-    """Name the recipe that runs have to the full; empty for runs without one, None for those that only resemble it."""
-    recipe = recipe_of(budget)
+    """Name the recipe that runs have to the full; empty for runs without one and without a base, None for all others.
+
+    The numbers of SCALE's paper have no base, or none that is stated.
+    """
+    recipe = recipe_of(budget, dataset, network)
     if not recipe:
-        return ""
+        return None if budget.base else ""
     plain = budget.model_copy(update={"acceleration": Acceleration()})
-    same = (dataset, network, plain)
-    entries = budgets().of_recipe(recipe)
-    return (
-        recipe if same in [(name, entry.network, entry.paper) for entry in entries for name in entry.datasets] else None
-    )
+    return recipe if plain == budgets().paper(dataset, network, recipe) else None
 
 
 def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pair]:

@@ -27,6 +27,11 @@ def _budget(text: str) -> Budget:
     return spec.budget
 
 
+def test_an_empty_base_replaces_that_of_a_recipe() -> None:
+    recipe = BESIDE_A_LEVEL + 'recipe = "autoaugment"\n'
+    assert (base_in_words(_budget(recipe).base), _budget(recipe + "base = []\n").base) == ("crop, flip, cutout", ())
+
+
 @pytest.mark.parametrize("text", [BESIDE_A_LEVEL, OF_A_BUDGET])
 def test_it_is_written_in_a_budget_or_beside_a_level(text: str) -> None:
     assert base_in_words(_budget(text + 'base = ["crop", "flip", "cutout"]\n').base) == "crop, flip, cutout"

@@ -53,21 +53,26 @@ def test_recipes_are_those_of_their_authors_code() -> None:
         fast = Budget.model_validate({**common, **warm, "weight_decay": decay})
         assert budgets().paper("cifar10", network, "autoaugment") == auto
         assert budgets().paper("cifar10", network, "fast-autoaugment") == fast
-        assert recipe_of(fast.model_copy(update={"epochs": 20})) == "fast-autoaugment"
-        assert recipe_of(fast.model_copy(update={"base": ()})) == ""
+        assert recipe_of(fast.model_copy(update={"epochs": 20}), "cifar10", network) == "fast-autoaugment"
+        assert recipe_of(fast.model_copy(update={"base": ()}), "cifar10", network) == ""
     assert fast.learning_rate_at(0, 200 * 98) == pytest.approx(0.1)
     assert fast.learning_rate_at(5 * 98, 200 * 98) == pytest.approx(0.4)
-    assert recipe_of(budgets().paper("cifar10", "wrn-28-10")) == ""
+    assert recipe_of(budgets().paper("cifar10", "wrn-28-10"), "cifar10", "wrn-28-10") == ""
+    assert recipe_of(fast, "cifar10", "wrn-28-10") == ""  # it is that for wrn-40-2
+
+
+def _recipe(spec: RunSpec) -> str:
+    return recipe_of(spec.budget, spec.dataset.name, spec.network.name)
 
 
 def test_the_levels_of_a_suite_of_recipes() -> None:
     paper = specs_of("published-cifar10")
-    assert Counter((spec.network.name, recipe_of(spec.budget)) for spec in paper) == {
+    assert Counter((spec.network.name, _recipe(spec)) for spec in paper) == {
         **{("wrn-28-10", "autoaugment"): 20, ("wrn-28-10", "fast-autoaugment"): 15},
         **{("wrn-40-2", "autoaugment"): 10, ("wrn-40-2", "fast-autoaugment"): 15},
     }
     quick, smoke = (specs_of("published-cifar10", level) for level in (LevelName.QUICK, LevelName.SMOKE))
-    assert {(spec.budget.epochs, recipe_of(spec.budget) == "") for spec in quick} == {(20, False)}
+    assert {(spec.budget.epochs, _recipe(spec) == "") for spec in quick} == {(20, False)}
     assert {(spec.budget.epochs, spec.network.name, spec.seed) for spec in smoke} == {(1, "tiny", 0)}
     (budget,) = {label.budget for label in label_runs([spec for spec in paper if spec.network.name == "wrn-40-2"])} - {
         "200 epochs (recipe autoaugment)"

@@ -52,3 +52,6 @@ def test_a_base_without_sizes_is_refused_before_anything_is_started(few_digits: 
     check_data_and_networks(_specs(BASE), tmp_path)
     with pytest.raises(UserError, match=r"no sizes for 'mnist5k \(size=14\)'"):
         check_data_and_networks([*_specs(BASE), *_specs('base = ["cutout"]')], tmp_path)
+    planted = SUITE.replace('"mnist5k", options = { size = 14 }', '"planted", options = { shrink = 2 }')
+    with pytest.raises(UserError, match=r"planted .* have 14 pixels a side"):
+        check_data_and_networks(parse_suite(f'{planted}base = ["crop"]\n', "a test").specs(), tmp_path)

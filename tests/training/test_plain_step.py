@@ -10,9 +10,10 @@ import torch
 from fake_clock import TICKING, FakeClock, ticking_network
 from short_runs import Runs, result_of
 
+from augbench.bench.experiment.base import BaseStep
 from augbench.bench.experiment.spec import RunSpec, network_component
 from augbench.bench.runs.run_folder import RunFolder
-from augbench.bench.training import cost, worker
+from augbench.bench.training import cost, plain_step, worker
 from augbench.bench.training.cost import Cost, repeated
 from augbench.bench.training.plain_step import time_plain_step
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
@@ -138,7 +139,8 @@ def test_time_without_the_unit_leaves_the_whole_unknown(clocked: FakeClock) -> N
 
 
 def test_nothing_of_a_run_changes(clock: FakeClock, runs: Runs) -> None:
-    trainer = runs.trainer(with_budget(runs.spec("scale")))
+    base = (BaseStep(name="crop", pixels=2), BaseStep(name="cutout", pixels=7))
+    trainer = runs.trainer(with_budget(runs.spec("scale"), base=base))
     before = json.dumps(_plain(trainer))
     time_plain_step(trainer, StopSignal(), clock)
     assert json.dumps(_plain(trainer)) == before
@@ -147,9 +149,23 @@ def test_nothing_of_a_run_changes(clock: FakeClock, runs: Runs) -> None:
 def _plain(trainer: Trainer) -> dict[str, Any]:
     """Everything that training goes on from, without costs."""
     state = trainer.state_dict()
-    kept = {name: state[name] for name in ("network", "optimizer", "method", "augmentation", "global", "sums")}
+    kept = {name: state[name] for name in ("network", "optimizer", "method", "augmentation", "base", "global", "sums")}
     leaves, _ = torch.utils._pytree.tree_flatten(kept)
     return {"leaves": [leaf.tolist() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]}
+
+
+def test_a_step_that_does_not_fit_into_memory_leaves_the_cost_unknown(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(trainer: Trainer, images: int) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(plain_step, "_plain_step", full)
+    trainer = runs.trainer(runs.spec("none"))
+    time_plain_step(trainer, StopSignal())
+    with trainer.cost.phase("training"):
+        pass
+    assert trainer.cost.state_dict()["plain_steps"] is None
 
 
 @pytest.mark.parametrize("method", ["none", pytest.param("scale", marks=pytest.mark.slow)])

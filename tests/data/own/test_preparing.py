@@ -240,6 +240,8 @@ from augbench.bench.data.downloads import ProgressCallback
 from augbench.bench.data.own.preparing import prepare_own
 from augbench.bench.data.own.settings import OwnSettings
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored where tests run in the background
+
 class End(ProgressCallback):
     def progress(self, what, done, total):
         if done == 7:

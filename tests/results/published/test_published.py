@@ -156,7 +156,12 @@ def test_a_recipe_is_one_that_there_is(tmp_path: Path) -> None:
 def test_rows_with_a_recipe_can_be_those_of_its_suite() -> None:
     specs = [spec for spec in load_suite("published-cifar10").specs() if spec.seed == 0]
     ours = {
-        (spec.network.name, recipe_of(spec.budget), spec.method.name, settings_in_words(spec.method.settings))
+        (
+            spec.network.name,
+            recipe_of(spec.budget, spec.dataset.name, spec.network.name),
+            spec.method.name,
+            settings_in_words(spec.method.settings),
+        )
         for spec in specs
     }
     published = load_published()

@@ -120,6 +120,11 @@ def test_the_spread_of_values_is_the_root_mean_square_over_pairs() -> None:
     assert spread_of(values) == Spread(pytest.approx(math.sqrt(8 / 3)))
 
 
+def test_copies_of_a_method_do_not_dilute_the_spread() -> None:
+    values = np.array([[0.0, -1.0], [0.0, -2.0], [0.0, -4.0]])
+    assert spread_of(values[:, [0, 1, 1]]) == spread_of(values)
+
+
 def test_the_spread_where_runs_are_missing_counts_degrees_of_freedom() -> None:
     """The first pair has variance 1 of three seeds, the second 8 of two seeds, the third 2 of two."""
     gone = math.nan

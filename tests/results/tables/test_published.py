@@ -167,6 +167,7 @@ def test_numbers_of_a_recipe_stand_beside_its_runs(tmp_path: Path, write_run: Wr
         ("autoaugment", {}, {"policy": "svhn"}),
         ("randaugment-wide", {}, {}),
         ("fast-aa", {}, SEARCHED),
+        ("none", {"gradient_clip": None}, {}),  # nor do those of SCALE's paper, which have no base
     ],
 )
 def test_numbers_of_a_recipe_stand_beside_no_other_run(
