@@ -30,6 +30,10 @@ PublishedFiles = Annotated[
     list[Path] | None,
     typer.Option("--published-file", help="CSV file with more published numbers. Can be repeated."),
 ]
+Formats = Annotated[
+    list[str] | None,
+    typer.Option("--format", help="md, tex, csv or html. Can be repeated. Default: all."),
+]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not read or write the folder `cache` beside the runs.")]
 
 
@@ -50,10 +54,7 @@ def tables(
         list[str] | None,
         typer.Option("--table", help="One table, such as accuracy or differences. Can be repeated."),
     ] = None,
-    formats: Annotated[
-        list[str] | None,
-        typer.Option("--format", help="md, tex, csv or html. Can be repeated. Default: all."),
-    ] = None,
+    formats: Formats = None,
     published: Annotated[bool, typer.Option(help="Also write a table of published numbers next to ours.")] = True,
     published_files: PublishedFiles = None,
     skip_damaged: SkipDamaged = False,

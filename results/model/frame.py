@@ -22,7 +22,7 @@ from augbench.results.records import rows
 from augbench.results.records.anonymous import Anonymiser
 from augbench.results.records.cache import OutcomesCache
 from augbench.results.records.collecting import Collected, collect
-from augbench.results.records.outcomes import Outcomes
+from augbench.results.records.outcomes import Kept, Outcomes
 from augbench.results.records.problems import Problem, blurred_probes, warnings
 from augbench.results.records.record import Record
 from augbench.results.records.rows import KEYS
@@ -203,6 +203,20 @@ class Runs:
         """
         record = self._by_name[folder]
         return read_examples(record.stored.folder) if record.stored.folder is not None else None
+
+    def kept(self, folder: str) -> Kept | None:
+        """Class probabilities of the test images without test-time draws, and their labels.
+
+        Args:
+            folder: The run, as in the column `folder`.
+
+        Returns:
+            None where the run is not done, or was read from a parquet file, which has none.
+
+        Raises:
+            DamagedError: If they are damaged.
+        """
+        return self._by_name[folder].kept()
 
     def table(self) -> pd.DataFrame:
         """Make the one tidy table for a notebook: runs × `draws`.

@@ -5,7 +5,8 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,6 +53,13 @@ Outcomes = Mapping[int, DrawnOutcomes]
 """By number of test-time draws, 0 for none."""
 
 
+class Kept(NamedTuple):
+    """Probabilities (N, C) of the test images without test-time draws, and their labels (N,)."""
+
+    probabilities: NDArray[np.floating[Any]]
+    labels: NDArray[np.int64]
+
+
 def read_outcomes(path: Path, bins: int) -> Outcomes:
     """Reduce the predictions of a run to what became of each image.
 
@@ -62,20 +70,45 @@ def read_outcomes(path: Path, bins: int) -> Outcomes:
     Raises:
         ValueError: If the file is missing or damaged.
     """
+    with _opened(path) as arrays:
+        labels = arrays["labels"]
+        draws = sorted(int(name.removeprefix("draws_")) for name in arrays.files if name.startswith("draws_"))
+        if 0 not in draws:
+            raise ValueError("it has no predictions without test-time draws")
+        return {count: outcomes_of(arrays[f"draws_{count}"], labels, bins) for count in draws}
+
+
+def read_kept(path: Path) -> Kept:
+    """Read the probabilities of a run without test-time draws.
+
+    Args:
+        path: `predictions.npz`.
+
+    Raises:
+        ValueError: If the file is missing or damaged.
+    """
+    with _opened(path) as arrays:
+        (probabilities,), labels = arrays["draws_0"], arrays["labels"]
+        check_probabilities(probabilities, labels)
+        return Kept(probabilities, labels)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open an archive of arrays, as a file here, since NumPy leaves one open that is no archive."""
     try:
-        # Opened here, since NumPy leaves a file open that is no archive.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            labels = arrays["labels"]
-            draws = sorted(int(name.removeprefix("draws_")) for name in arrays.files if name.startswith("draws_"))
-            if 0 not in draws:
-                raise ValueError("it has no predictions without test-time draws")
-            return {count: _outcomes(arrays[f"draws_{count}"], labels, bins) for count in draws}
+            yield arrays
     except UNREADABLE_ARRAYS as error:
         raise ValueError(str(error) or type(error).__name__) from None
 
 
-def _outcomes(probabilities: NDArray[np.floating[Any]], labels: NDArray[np.int64], bins: int) -> DrawnOutcomes:
-    """Reduce the probabilities (R, N, C) of all repeats."""
+def outcomes_of(probabilities: NDArray[np.floating[Any]], labels: NDArray[np.int64], bins: int) -> DrawnOutcomes:
+    """Reduce the probabilities (R, N, C) of all repeats.
+
+    Raises:
+        ValueError: If they are none.
+    """
     if probabilities.ndim != 3:
         raise ValueError(f"it holds predictions of the shape {probabilities.shape}")
     repeats, images, classes = probabilities.shape

@@ -17,7 +17,7 @@ from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.run_folder import DamagedError, RunState
 from augbench.bench.runs.run_states import recorded
 from augbench.results.records.contents import Attempt, Environment, Epoch, Probe, Result, StoredTuning
-from augbench.results.records.outcomes import Outcomes, read_outcomes
+from augbench.results.records.outcomes import Kept, Outcomes, outcomes_of, read_kept, read_outcomes
 from augbench.results.records.stored import ADVICE, Stored, damaged_predictions
 
 # As `RunFolder.write_spec` writes it: between identity and seed runs of one configuration do not differ
@@ -116,6 +116,22 @@ class Record:
             else:
                 found = self.stored.outcomes() if self.stored.outcomes is not None else {}
             _check_agreement(found, self.result)
+        except ValueError as error:
+            raise damaged_predictions(self.stored.place, error) from None
+        return found
+
+    def kept(self) -> Kept | None:
+        """Probabilities of the test images without test-time draws; None for a run that is not done or kept none.
+
+        Raises:
+            DamagedError: If the predictions are damaged.
+        """
+        if self.result is None or self.stored.folder is None:
+            return None
+        try:
+            found = read_kept(self.stored.folder.predictions)
+            bins = self.spec.protocol.calibration_bins
+            _check_agreement({0: outcomes_of(found.probabilities[None], found.labels, bins)}, self.result)
         except ValueError as error:
             raise damaged_predictions(self.stored.place, error) from None
         return found

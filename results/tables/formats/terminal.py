@@ -12,6 +12,7 @@ from augbench.results.tables.formats.blocks import cut
 
 WIDTH = 80
 IN_BRIEF = {
+    "temperature": "T: temperature, fitted on other test images.",
     "ece": "ECE: expected calibration error, 0 is best.",
     "recovery_error_planted": "Recovery error: distance from what was planted, 0 is exact.",
     "time_ratio": "Time / none: a multiple of none's.",
