@@ -18,6 +18,7 @@ from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.overview import Overview, RunMonitor, SeenRun
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.runs.run_names import runs_named
+from augbench.bench.runs.slurm_client import SlurmError
 
 
 def cancel_runs(
@@ -38,8 +39,7 @@ def cancel_runs(
     if everything and not yes:
         words = counts_in_words(Counter(run.state for run in found))
         ask(f"{words} Cancel all of them?", f"{words} There is no terminal to ask on; give --yes to cancel them.")
-    if everything and (count := cancel_followers(overview.out)):
-        typer.echo(f"{counted(count, 'job')} that would have placed further runs taken out of the queue.")
+    problem = _cancel_followers(overview.out) if everything else None  # first: they begin when runs leave the queue
     names = {folder.path.name for folder in cancel([run.folder for run in found], overview.out)}
     stopped = [run for run in found if run.name in names]
     left = _end_at_once(stopped) if force else {}
@@ -48,6 +48,19 @@ def cancel_runs(
     tell_left_out(overview.damaged)
     if left:
         raise UserError(_not_ended(left, out))
+    if problem is not None:
+        raise problem
+
+
+def _cancel_followers(out: Path) -> SlurmError | None:
+    """Take out of the queue what would place further runs; returns the error if Slurm does not answer."""
+    try:
+        count = cancel_followers(out)
+    except SlurmError as error:
+        return error
+    if count:
+        typer.echo(f"{counted(count, 'job')} that would have placed further runs taken out of the queue.")
+    return None
 
 
 def _chosen(overview: Overview, names: Sequence[str], *, everything: bool) -> list[SeenRun]:

@@ -12,8 +12,8 @@ from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import last_owner, owner_here
 from augbench.bench.runs.run_folder import DamagedError, RunFolder, RunState
 from augbench.bench.runs.run_states import RunStates, RunStatus
-from augbench.bench.runs.slurm_queue import cancel_jobs, waiting_followers
-from augbench.bench.runs.submissions import Submission, read_submissions
+from augbench.bench.runs.slurm_queue import cancel_jobs
+from augbench.bench.runs.submissions import Submission
 
 AT_WORK = (RunState.SUBMITTED, RunState.RUNNING, RunState.UNKNOWN)
 SECONDS_TO_STOP = 60.0  # of runs that were cancelled, which is more than a heartbeat and most steps
@@ -60,7 +60,7 @@ def cancel_followers(out: Path) -> int:
     Raises:
         SlurmError: If Slurm does not answer.
     """
-    followers = waiting_followers(read_submissions(out))
+    followers = RunStates(out).followers
     cancel_jobs((one, one.job) for one in followers if one.job is not None)
     return len(followers)
 

@@ -24,8 +24,22 @@ def read_stage_record(path: Path) -> Content | None:
 
 def read_stages(out: Path) -> list[Content]:
     """Read the records of an output folder that can be read, by name."""
+    return [content for _, content in _records(out)]
+
+
+def waiting_suites(out: Path) -> set[str]:
+    """Names of the kept copies of suites some of whose runs wait for the values of trials."""
+    return {path.with_suffix(".toml").name for path, content in _records(out) if content["waiting"]}
+
+
+def _records(out: Path) -> list[tuple[Path, Content]]:
     paths = sorted((out / FOLDER).glob("*.json")) if (out / FOLDER).is_dir() else []
-    return [content for content in map(read_stage_record, paths) if content is not None]
+    return [(path, content) for path in paths if (content := read_stage_record(path)) is not None]
+
+
+def called(suite: str, level: str | None) -> str:
+    """Name a suite at a level."""
+    return f"{suite} with --budget {level}" if level else suite
 
 
 def waiting_in(records: Sequence[Content]) -> int:

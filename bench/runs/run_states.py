@@ -8,6 +8,7 @@ from typing import Any
 from augbench.bench.common.files import how_to_read
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import last_owner
+from augbench.bench.runs.recorded_stages import waiting_suites
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.slurm_client import SlurmError
 from augbench.bench.runs.slurm_doubts import why_in_doubt, why_in_the_way
@@ -54,6 +55,7 @@ class RunStates:
 
     def __init__(self, out: Path) -> None:
         records = read_records(out)
+        self._out = out
         self.unreadable = records.unreadable
         self._last = {name: (s, index) for s in records.submissions for index, name in enumerate(s.runs)}
         self._submissions = records.submissions
@@ -62,11 +64,16 @@ class RunStates:
 
     @cached_property
     def followers(self) -> tuple[Submission, ...]:
-        """Jobs in the queue that place runs when others have ended; those that may be, if Slurm does not answer."""
+        """Jobs in the queue that place runs when others have ended.
+
+        If Slurm does not answer, the last one of each suite whose runs wait, which may be there.
+        """
         try:
             return tuple(waiting_followers(self._submissions))
         except SlurmError:
-            return tuple(one for one in self._submissions if one.is_follower)
+            waiting = waiting_suites(self._out)
+            last = {tuple(one.arguments["follows"]): one for one in self._submissions if one.is_follower}
+            return tuple(one for words, one in last.items() if waiting & {Path(word).name for word in words})
 
     def of(self, folder: RunFolder, state: RunState | None = None) -> RunStatus:
         """Tell the state of a run.

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 from patience import PATIENCE
 
-from augbench.bench.runs import cancelling, run_states
+from augbench.bench.common.files import make_folder, write_json
+from augbench.bench.runs import cancelling, run_states, slurm_client, slurm_queue
 from augbench.bench.runs.cancelling import wait_until_stopped
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import claimed, this_machine
 from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.runs.slurm_client import SlurmError
 from augbench.bench.runs.slurm_queue import Job
 
 CommandLine = Callable[..., tuple[int, str, str]]
@@ -55,6 +57,24 @@ def test_all_that_waits_or_goes_on_is_cancelled_and_counted(
     assert not any(folder.cancel_request.exists() for folder in (second, done, failed))
     assert missing.state() is RunState.CANCELLED
     assert "Nothing to cancel: 1 run: 1 done." in augbench("cancel", done.path.name, "--out", plant.out)[1]
+
+
+def test_runs_here_are_cancelled_also_where_slurm_does_not_say_what_would_follow(
+    plant: Any, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_answer(command: object, cluster: str = "") -> str:
+        raise SlurmError("There is no command `squeue` here.")
+
+    monkeypatch.setattr(slurm_queue, "slurm", no_answer)
+    monkeypatch.setattr(slurm_client, "slurm", no_answer)
+    going = plant.running()
+    plant.submitted(job="77", arguments={"follows": ["run", "/elsewhere/tuning/small.toml"], "after": ["5"]})
+    record = {"suite": "small", "searches": [], "final": [], "waiting": 6}
+    write_json(make_folder(plant.out / "tuning") / "small.json", record)
+    code, text, errors = augbench("cancel", "--all", "--yes", "--out", plant.out)
+    assert (code, going.cancel_request.exists()) == (2, True)
+    assert "1 run will save and stop" in text
+    assert "There is no command `squeue` here." in errors
 
 
 def test_a_job_of_several_runs_is_taken_out_only_if_all_of_them_are(

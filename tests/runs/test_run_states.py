@@ -1,8 +1,9 @@
 """The state of a run from its folder and from what Slurm says of its job."""
 
 import pytest
-from scripted_slurm import Cluster, begin
+from scripted_slurm import Cluster, begin, submission_of
 
+from augbench.bench.common.files import make_folder, write_json
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.claim import claimed
 from augbench.bench.runs.run_folder import RunState
@@ -18,6 +19,20 @@ def test_without_submissions_slurm_is_not_asked(cluster: Cluster) -> None:
     known = cluster.observed()
     assert (known.state, known.cause, known.reason) == (RunState.FAILED, Cause.OUT_OF_MEMORY, "no memory")
     assert cluster.asked == 0
+
+
+@pytest.mark.parametrize(("waiting", "jobs"), [(6, ["78"]), (0, [])])
+def test_without_an_answer_only_the_last_job_of_a_suite_that_waits_may_place_runs(
+    cluster: Cluster, waiting: int, jobs: list[str]
+) -> None:
+    """As in a copy of an output folder, whose suites may have ended long ago."""
+    cluster.said["squeue"] = SlurmError("There is no command `squeue` here.")
+    for job in ("77", "78"):
+        follows = ["run", "/elsewhere/tuning/small.toml", "--no-trials"]
+        submission_of(cluster.out, [], job=job, arguments={"follows": follows, "after": ["5"]}).write()
+    record = {"suite": "small", "searches": [], "final": [], "waiting": waiting}
+    write_json(make_folder(cluster.out / "tuning") / "small.json", record)
+    assert [one.job for one in RunStates(cluster.out).followers] == jobs
 
 
 @pytest.mark.parametrize("word", ["PENDING", "RUNNING", "CONFIGURING", "REQUEUED", "SUSPENDED", "COMPLETING"])
