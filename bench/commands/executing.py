@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
 from augbench.bench.commands.placing import (
     confirm,
     place,
+    placeable,
     raise_left_out,
     raise_unfinished,
     say_what_would_be_placed,
@@ -21,27 +24,27 @@ from augbench.bench.common.errors import UserError
 from augbench.bench.common.wording import listed
 from augbench.bench.experiment.suite import Suite
 from augbench.bench.launchers.launcher import LaunchRequest, launchers
-from augbench.bench.planning.plan import PlannedRun, runs_in_words
+from augbench.bench.launching.launch import prepare_launch
+from augbench.bench.planning.plan import Plan, PlannedRun, runs_in_words
 from augbench.bench.planning.recorded_tuning import record_tuning
 from augbench.bench.runs.cancelling import SECONDS_TO_STOP, wait_until_stopped
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.tuning.driving import check_tuning, waiting
-from augbench.bench.tuning.outcome import TrialState
 from augbench.bench.tuning.results import why_none
 from augbench.bench.tuning.stage_record import check_unchanged, kept_suite, tried_before, write_stages
-from augbench.bench.tuning.stages import Stages, stages_of
+from augbench.bench.tuning.stages import Search, Stages, stages_of
 
 Again = Callable[[Path], Sequence[str]]
 """Returns the words of the command that goes on with a suite, given the path of a copy of it."""
 
 
-def find_stages(suite: Suite, out: Path) -> Stages:
-    """Find out how far a suite is in an output folder.
+def find_stages(suite: Suite, out: Path, *, retry_failed: bool = False) -> Stages:
+    """Find out how far a suite is in an output folder; failed trials that are to be tried again have not ended.
 
     Raises:
         UserError: If it cannot be told, or the suite was changed between its stages.
     """
-    stages = stages_of(suite, out, tried_before(suite, out))
+    stages = stages_of(suite, out, tried_before(suite, out), retry_failed=retry_failed)
     check_unchanged(suite, stages, out)
     return stages
 
@@ -69,32 +72,32 @@ def execute(
         UserError: If something is wrong before the start.
         typer.Exit: With status 130 after Ctrl-C, and with 1 if the user answers that it shall not start.
     """
-    stages = _settled_stages(suite, request)
+    stages = _settled_stages(suite, request, retry_failed=retry_failed)
     _check_search(suite, request)
     tell_about(stages.plan)
     tell_about_tuning(suite, stages)
     if not trials:
         _raise_cancelled(stages)
-    seen: set[str] = set()
-    placed = 0
-    while to_do := _next(stages, request, seen, retry_failed=retry_failed, trials=trials):
-        _place(suite, stages, to_do, request, retry_failed=retry_failed, yes=yes or placed > 0)
-        seen |= {run.spec.identity for run in to_do}
-        placed += len(to_do)
-        stages = find_stages(suite, request.out)
-        if _is_broken_off(to_do, request):
-            break
-    record_tuning(stages.costs | suite.tunings(), stages.plan)
-    write_stages(suite, stages, request.out)
-    _say_how_it_went(stages, request, placed=placed)
-    if stages.waiting and again is not None and trials:
-        _follow_up(suite, stages, request, again)
-    return stages
+    execution = _Execution(suite, request, retry_failed=retry_failed, yes=yes, trials=trials)
+    while True:
+        stages = execution.go_on(stages)
+        launcher = launchers().get(request.profile.launcher)()
+        if not stages.waiting or again is None or not trials or launcher.waits:
+            return stages
+        folders = [run.folder for search in stages.searches if not search.ended for run in search.runs]
+        if said := launcher.follow_up(again(kept_suite(suite, request.out)), folders, request):
+            typer.echo(said)
+            return stages
+        later = find_stages(suite, request.out)
+        if len(later.waiting) == len(stages.waiting):
+            typer.echo("Nothing follows by itself: give the same command again when the trials have ended.")
+            return stages
+        stages = later  # trials have ended since
 
 
-def _settled_stages(suite: Suite, request: LaunchRequest) -> Stages:
+def _settled_stages(suite: Suite, request: LaunchRequest, *, retry_failed: bool) -> Stages:
     """Find the stages; unless the launcher waits for other owners itself, wait for runs that are being cancelled."""
-    stages = find_stages(suite, request.out)
+    stages = find_stages(suite, request.out, retry_failed=retry_failed)
     running = [run.folder for run in stages.plan.runs if run.state is RunState.RUNNING]
 
     def say(count: int) -> None:
@@ -102,7 +105,7 @@ def _settled_stages(suite: Suite, request: LaunchRequest) -> Stages:
 
     if launchers().get(request.profile.launcher).waits or not wait_until_stopped(running, say):
         return stages
-    return find_stages(suite, request.out)
+    return find_stages(suite, request.out, retry_failed=retry_failed)
 
 
 def _check_search(suite: Suite, request: LaunchRequest) -> None:
@@ -118,70 +121,113 @@ def _check_search(suite: Suite, request: LaunchRequest) -> None:
         )
 
 
-def _next(
-    stages: Stages, request: LaunchRequest, seen: set[str], *, retry_failed: bool, trials: bool
-) -> tuple[PlannedRun, ...]:
-    """Return the runs to place now: not those that were placed in an earlier stage of this command."""
-    left_out = seen if trials else {*seen, *(run.spec.identity for run in stages.trials)}
-    unsettled = stages.unsettled(retry_failed=retry_failed)
-    left = replace(unsettled, runs=tuple(run for run in unsettled.runs if run.spec.identity not in left_out))
-    return to_do_of(left, request, retry_failed=retry_failed)
+class _Work(NamedTuple):
+    """What is placed next: runs, and searches whose trials Ray Tune chooses and places."""
+
+    runs: tuple[PlannedRun, ...]
+    searches: tuple[Search, ...] = ()
+
+    def is_broken_off(self, request: LaunchRequest) -> bool:
+        """Whether any of it was cancelled, or has failed where the first failure stops everything."""
+        trials = [run for one in self.searches for run in one.runs if run.state is not RunState.FAILED]
+        folders = [run.folder for run in (*self.runs, *trials)]
+        if any(folder.cancel_request.exists() for folder in folders):
+            return True
+        return request.fail_fast and any(folder.state() is RunState.FAILED for folder in folders)
 
 
-def _is_broken_off(runs: Sequence[PlannedRun], request: LaunchRequest) -> bool:
-    """Whether runs of a stage were cancelled, or failed where the first failure stops everything."""
-    if any(run.folder.cancel_request.exists() for run in runs):
-        return True
-    return request.fail_fast and any(run.folder.state() is RunState.FAILED for run in runs)
+def _first_work(suite: Suite, stages: Stages, request: LaunchRequest, *, retry_failed: bool, trials: bool) -> _Work:
+    """Return what a command places first, and say which runs of unknown state are left out.
+
+    Raises:
+        UserError: If nothing but runs of unknown state is left.
+    """
+    is_driven = suite.tuning is not None and suite.tuning.search != "random"
+    searches = tuple(one for one in stages.searches if not one.ended) if is_driven and trials else ()
+    choose = placeable if searches else to_do_of  # where searches are left, the others are told of in the end
+    without = {run.spec.identity for run in stages.trials} if is_driven or not trials else set()
+    return _Work(choose(_left(stages, without), request, retry_failed=retry_failed), searches)
 
 
-def _place(
-    suite: Suite, stages: Stages, to_do: Sequence[PlannedRun], request: LaunchRequest, *, retry_failed: bool, yes: bool
-) -> None:
-    """Place the runs of a stage."""
-    costs = stages.costs | suite.tunings()
-    record_tuning(costs, stages.plan)
-    runs = to_do
-    if suite.tuning and suite.tuning.search != "random":  # Ray Tune chooses and places the trials
-        of_trials = {run.spec.identity for run in stages.trials}
-        runs = [run for run in to_do if run.spec.identity not in of_trials]
-        if len(runs) < len(to_do):
-            stages = _drive(suite, stages, request, retry_failed=retry_failed, yes=yes)
-    try:
-        if runs:
-            title = f"{suite.title}{stage_in_words(stages)}"
-            place(
-                runs,
-                request,
-                title=title,
-                of=len(stages.plan.runs),
-                yes=yes,
-                later=stages.waiting,
-                begin=lambda: write_stages(suite, stages, request.out),
-            )
-    finally:  # also after Ctrl-C, since other commands may resume the runs
+def _left(stages: Stages, without: set[str]) -> Plan:
+    """Return what is unsettled, without runs of some identities."""
+    unsettled = stages.unsettled()
+    return replace(unsettled, runs=tuple(run for run in unsettled.runs if run.spec.identity not in without))
+
+
+class _Execution:
+    """What one command does, stage after stage; arguments as for `execute`."""
+
+    def __init__(self, suite: Suite, request: LaunchRequest, *, retry_failed: bool, yes: bool, trials: bool) -> None:
+        self.suite = suite
+        self.request = request
+        self.retry_failed = retry_failed
+        self.yes = yes
+        self.trials = trials
+        self.seen: set[str] | None = None  # identities of what was placed, or is for others to place; None at first
+
+    def go_on(self, stages: Stages) -> Stages:
+        """Place what can be placed until nothing is left; returns the stages with what became of it."""
+        placed = False
+        while any(work := self._next(stages)):
+            self._place(stages, work)
+            placed = True
+            stages = find_stages(self.suite, self.request.out)
+            if work.is_broken_off(self.request):
+                break
+        record_tuning(stages.costs | self.suite.tunings(), stages.plan)
+        write_stages(self.suite, stages, self.request.out)
+        _say_how_it_went(stages, self.request, placed=placed)
+        return stages
+
+    def _next(self, stages: Stages) -> _Work:
+        """Return what to place now: nothing that was placed before."""
+        if self.seen is None:
+            work = _first_work(self.suite, stages, self.request, retry_failed=self.retry_failed, trials=self.trials)
+            self.seen = {run.spec.identity for run in stages.trials}
+        else:
+            work = _Work(placeable(_left(stages, self.seen), self.request, retry_failed=self.retry_failed))
+        self.seen |= {run.spec.identity for run in work.runs}
+        return work
+
+    def _place(self, stages: Stages, work: _Work) -> None:
+        costs = stages.costs | self.suite.tunings()
         record_tuning(costs, stages.plan)
+        try:
+            if work.searches:
+                stages = self._drive(stages, work)
+            if work.runs:
+                title = f"{self.suite.title}{stage_in_words(stages)}"
+                begin = partial(self._begin, stages, work)
+                place(work.runs, self.request, title=title, of=len(stages.plan.runs), yes=True, begin=begin)
+        finally:  # also after Ctrl-C, since other commands may resume the runs
+            record_tuning(costs, stages.plan)
 
+    def _begin(self, stages: Stages, work: _Work) -> None:
+        """Ask once about everything, when all has been checked, and record what is about to be placed."""
+        if not self.yes:
+            trials = [run for one in work.searches for run in self._trials_left(one)]
+            runs = stages.alike((*work.runs, *trials, *stages.waiting))
+            confirm(runs, self.request, known=stages.for_estimates())
+        self.yes = True
+        write_stages(self.suite, stages, self.request.out)
 
-def _drive(suite: Suite, stages: Stages, request: LaunchRequest, *, retry_failed: bool, yes: bool) -> Stages:
-    """Have Ray Tune carry out one search after the other; returns the stages with what became of them."""
-    left = [
-        search
-        for search in stages.searches
-        if not search.ended or (retry_failed and any(one.state is TrialState.FAILED for one in search.outcomes))
-    ]
-    for search in left:
-        check_tuning(search.tuning, request)
-    if not yes:
-        runs = [run for one in left for run in waiting(one.tuning, request.out, retry_failed=retry_failed)]
-        confirm((*runs, *stages.waiting), request)
-    write_stages(suite, stages, request.out)
-    for search in left:
-        typer.echo(f"Tuning {search.name}: {search.tuning.trials} trials, {search.tuning.search}.")
-        outcomes = drive_with_bar(search.tuning, request, retry_failed=retry_failed)
-        stages = stages.with_outcomes(search, outcomes)
-        write_stages(suite, stages, request.out)
-    return stages
+    def _trials_left(self, search: Search) -> list[PlannedRun]:
+        return waiting(search.tuning, self.request.out, retry_failed=self.retry_failed)
+
+    def _drive(self, stages: Stages, work: _Work) -> Stages:
+        """Have Ray Tune carry out one search after the other; returns the stages with what became of them."""
+        for search in work.searches:
+            check_tuning(search.tuning, self.request)
+        if work.runs:
+            prepare_launch(work.runs, self.request)
+        self._begin(stages, work)
+        for search in work.searches:
+            typer.echo(f"Tuning {search.name}: {search.tuning.trials} trials, {search.tuning.search}.")
+            outcomes = drive_with_bar(search.tuning, self.request, retry_failed=self.retry_failed)
+            stages = stages.with_outcomes(search, outcomes)
+            write_stages(self.suite, stages, self.request.out)
+        return stages
 
 
 def _raise_cancelled(stages: Stages) -> None:
@@ -197,15 +243,6 @@ def _say_how_it_went(stages: Stages, request: LaunchRequest, *, placed: int) -> 
     tell_values(stages)
 
 
-def _follow_up(suite: Suite, stages: Stages, request: LaunchRequest, again: Again) -> None:
-    """Have the final runs placed when the trials have ended, where the launcher can do that by itself."""
-    launcher = launchers().get(request.profile.launcher)()
-    folders = [run.folder for search in stages.searches if not search.ended for run in search.runs]
-    said = launcher.follow_up(again(kept_suite(suite, request.out)), folders, request)
-    if said:
-        typer.echo(said)
-
-
 def raise_without_result(stages: Stages, out: Path) -> None:
     """Raise UserError with the reasons if runs have no result and are not on the way to one, or values are missing."""
     raise_unfinished(stages.unsettled(), out)
@@ -215,6 +252,12 @@ def raise_without_result(stages: Stages, out: Path) -> None:
             f"None of the trials of {names} has a result, so there are no values for final runs. --retry-failed starts "
             "failed trials again; `skip = true` in [tuning.methods.NAME] of the suite keeps the values of the suite."
         )
+    if stages.waiting and not any(run.state in (RunState.SUBMITTED, RunState.RUNNING) for run in stages.plan.runs):
+        raise UserError(
+            f"{runs_in_words(len(stages.waiting))} of the comparison wait for trials of "
+            f"{listed([one.name for one in stages.searches if not one.ended])}, which have not ended. The same command "
+            "goes on with them."
+        )
 
 
 def say_what_would_be_done(suite: Suite, request: LaunchRequest, *, retry_failed: bool) -> None:
@@ -223,17 +266,23 @@ def say_what_would_be_done(suite: Suite, request: LaunchRequest, *, retry_failed
     Raises:
         UserError: If the checks before a launch fail.
     """
-    stages = find_stages(suite, request.out)
+    stages = find_stages(suite, request.out, retry_failed=retry_failed)
     _check_search(suite, request)
     planned = stages.plan
     tell_about(planned)
     tell_about_tuning(suite, stages)
-    to_do = _next(stages, request, set(), retry_failed=retry_failed, trials=True)
+    work = _first_work(suite, stages, request, retry_failed=retry_failed, trials=True)
     typer.echo(f"In {request.out}: {planned.summary()}")
-    if not to_do:
+    for search in work.searches:
+        check_tuning(search.tuning, request)
+        left = runs_in_words(len(waiting(search.tuning, request.out, retry_failed=retry_failed)))
+        typer.echo(
+            f"Ray Tune would tune {search.name}: {search.tuning.trials} trials, {search.tuning.search}; {left} to do."
+        )
+    if work.runs:
+        say_what_would_be_placed(work.runs, request)
+    if not any(work):
         typer.echo("Nothing would be placed.")
-    else:
-        say_what_would_be_placed(to_do, request)
     if stages.waiting:
         typer.echo(f"Then, with the best values of the trials: {runs_in_words(len(stages.waiting))}.")
     raise_left_out(planned, request.out)

@@ -74,13 +74,13 @@ class LaunchOptions:
     dry_run: DryRun = False
     allow_changed_code: AllowChangedCode = False
 
-    def request(self, out: Path, *, from_scratch: bool = False) -> LaunchRequest:
-        """Say what a launcher is to do with runs in `out`.
+    def request(self, out: Path, *, from_scratch: bool = False, profile: Profile | None = None) -> LaunchRequest:
+        """Say what a launcher is to do with runs in `out`; `profile` is the one that is named, if it was read before.
 
         Raises:
             UserError: If the profile is wrong, the device does not exist here or the number of workers is not positive.
         """
-        profile = load_profile(self.profile)
+        profile = profile or load_profile(self.profile)
         tell_notes(profile.slurm.notes())
         if self.launcher is not None:
             profile = profile.model_copy(update={"launcher": self.launcher})

@@ -42,7 +42,6 @@ def place(
     title: str,
     of: int,
     yes: bool,
-    later: Sequence[PlannedRun] = (),
     begin: Callable[[], object] = lambda: None,
 ) -> None:
     """Check runs, ask if they cost much, and have them placed, with progress bars.
@@ -53,7 +52,6 @@ def place(
         title: What they are part of.
         of: How many runs that has.
         yes: Whether to start without asking.
-        later: Runs that follow from them without another question.
         begin: Called when everything is checked and answered, before the first run is placed.
 
     Raises:
@@ -62,7 +60,7 @@ def place(
     """
     launcher = _prepared(runs, request)
     if not yes:
-        confirm((*runs, *later), request)
+        confirm(runs, request)
     begin()
     max_parallel = f", at most {request.settings.workers} at a time" if launcher.name == Local.name else ""
     typer.echo(f"{title}: {len(runs)} of {runs_in_words(of)} to do{max_parallel}, in {request.out}.")
@@ -94,22 +92,26 @@ def _last_saved(checkpoint: Path) -> str:
 
 
 def to_do_of(planned: Plan, request: LaunchRequest, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
-    """Return the runs to place: none that run or wait in a queue already, or may do so.
+    """Return the runs to place, as `placeable`, and say which ones of unknown state are left out.
 
     Raises:
         UserError: If only runs of unknown state are left.
     """
-    # a launcher that waits takes turns with whoever executes the runs now
-    waits = launchers().get(request.profile.launcher).waits
-    placed = {RunState.SUBMITTED, RunState.UNKNOWN} | (set() if waits else {RunState.RUNNING})
-    runs = planned.to_do(retry_failed=retry_failed)
-    to_do = tuple(run for run in runs if run.state not in placed)
-    unknown = [run for run in runs if run.state is RunState.UNKNOWN]
+    to_do = placeable(planned, request, retry_failed=retry_failed)
+    unknown = [run for run in planned.runs if run.state is RunState.UNKNOWN]
     if unknown and not to_do:
         raise UserError(_why_unknown(unknown, request))
     if unknown:
         tell_left_out([_why_unknown(unknown, request)])
     return to_do
+
+
+def placeable(planned: Plan, request: LaunchRequest, *, retry_failed: bool) -> tuple[PlannedRun, ...]:
+    """Return the runs to place: none that run or wait in a queue already, or may do so."""
+    # a launcher that waits takes turns with whoever executes the runs now
+    waits = launchers().get(request.profile.launcher).waits
+    placed = {RunState.SUBMITTED, RunState.UNKNOWN} | (set() if waits else {RunState.RUNNING})
+    return tuple(run for run in planned.to_do(retry_failed=retry_failed) if run.state not in placed)
 
 
 def _why_unknown(unknown: Sequence[PlannedRun], request: LaunchRequest) -> str:
@@ -126,20 +128,24 @@ def _why_unknown(unknown: Sequence[PlannedRun], request: LaunchRequest) -> str:
     )
 
 
-def confirm(runs: Sequence[PlannedRun], request: LaunchRequest, hint: str = ESTIMATES) -> None:
+def confirm(
+    runs: Sequence[PlannedRun], request: LaunchRequest, hint: str = ESTIMATES, known: Plan | None = None
+) -> None:
     """Ask whether to start, if the runs cost more than the profile allows without asking.
 
     Args:
         runs: The runs to place.
         request: Where and how.
         hint: A sentence on how to learn more or spend less, if there is no terminal to ask on.
+        known: A larger plan that they are of, whose finished runs tell what they cost, too.
 
     Raises:
         UserError: If there is no terminal to ask on.
         typer.Exit: With status 1 if the answer is no.
     """
     limits = request.profile.confirm
-    cost = cost_to_confirm(runs, request.out, request.profile, describe_device(choose_device("auto")))
+    here = describe_device(choose_device("auto"))
+    cost = cost_to_confirm(runs, request.out, request.profile, here, known)
     if cost.known <= limits.hours and cost.unknown <= limits.runs:
         return
     words = f"{runs_in_words(len(runs))} to place: about {cost.known:.1f} device hours"

@@ -16,9 +16,11 @@ from augbench.bench.commands.options import (
     where,
 )
 from augbench.bench.common.errors import to_paste
+from augbench.bench.common.files import write_text
 from augbench.bench.common.user_input import user_path
 from augbench.bench.experiment.budgets import level_named
 from augbench.bench.experiment.suite import load_suite
+from augbench.bench.planning.profile import Profile
 from augbench.bench.runs.run_folder import RunState
 
 
@@ -46,7 +48,7 @@ def run(
         request,
         retry_failed=retry_failed,
         yes=launch.yes,
-        again=lambda path: words_of_the_next_stage(path, out, budget, launch),
+        again=lambda path: words_of_the_next_stage(path, out, budget, launch, request.profile),
         trials=not no_trials,
     )
     raise_without_result(ended, out)
@@ -58,17 +60,25 @@ def run(
         typer.echo(f"`{tables}` and `{figures}` show the results.")
 
 
-def words_of_the_next_stage(suite: Path, out: Path, budget: str | None, launch: LaunchOptions) -> list[str]:
+def words_of_the_next_stage(
+    suite: Path, out: Path, budget: str | None, launch: LaunchOptions, profile: Profile
+) -> list[str]:
     """Return the words, after `augbench`, of the command that places the final runs when the trials have ended.
+
+    A profile that came from standard input is written beside the suite.
 
     Args:
         suite: A copy of the suite.
         out: Output folder.
         budget: Level of the budget.
         launch: Where and how runs are placed now.
+        profile: The profile that it names.
     """
-    profile = launch.profile if launch.profile is None or not launch.profile.endswith(".toml") else None
-    file = profile or (launch.profile and str(user_path(launch.profile).resolve()))
+    name = launch.profile
+    if profile.standard_input:
+        name = str(suite.with_suffix(".profile.toml"))
+        write_text(Path(name), profile.standard_input)
+    file = str(user_path(name).resolve()) if name is not None and name.endswith(".toml") else name
     given = {
         "--out": out.resolve(),
         "--budget": budget,

@@ -78,7 +78,7 @@ def _why(suite: Suite, search: Search) -> str:
 def _few_seeds(stages: Stages) -> Iterator[str]:
     """Warn that the comparison that is paid for cannot be tested."""
     runs = [*stages.final, *stages.waiting]
-    seeds = Counter((run.spec.method.label, run.spec.dataset.label, run.spec.budget.epochs) for run in runs)
+    seeds = Counter(run.spec.configuration for run in runs)
     least = min(seeds.values(), default=LEAST_SEEDS)
     if stages.searches and least < LEAST_SEEDS:
         yield (

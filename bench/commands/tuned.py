@@ -29,7 +29,7 @@ from augbench.bench.experiment.tuning_cost import SearchKind, TuningCost
 from augbench.bench.launchers.launcher import LaunchRequest, launchers
 from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
 from augbench.bench.planning.plan import plan_of, runs_in_words
-from augbench.bench.planning.profile import load_profile
+from augbench.bench.planning.profile import Profile, load_profile
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.runs.run_states import RunStates
 from augbench.bench.tuning.driving import check_tuning, drive, waiting
@@ -44,6 +44,7 @@ from augbench.bench.tuning.results import (
     write_record,
     write_suite,
 )
+from augbench.bench.tuning.stages import as_in_trial
 from augbench.bench.tuning.tuning import Tuning, base_of_paper, base_of_suite
 
 NOTHING = "–"
@@ -93,7 +94,8 @@ def _place_trials(
 ) -> list[Outcome]:
     """Have any launcher execute the trials of a random search, which are runs like others."""
     values = tuning.random_values()
-    planned = plan_of([spec for tried in values for spec in tuning.specs(tried)], request.out)
+    found = plan_of([spec for tried in values for spec in tuning.specs(tried)], request.out)
+    planned = replace(found, runs=tuple(map(as_in_trial, found.runs)))
     tell_about(planned)
     to_do = to_do_of(planned, request, retry_failed=retry_failed)
     if to_do and dry_run:
@@ -150,9 +152,10 @@ def tuning_request(out: Path, search: SearchKind, launch: LaunchOptions) -> Laun
     """
     if launch.launcher not in (None, "ray") and search != "random":
         raise UserError(f"--search {search} is done by Ray alone. Give --launcher ray, or --search random.")
-    if launch.launcher is None and (search != "random" or _names_a_ray_cluster(launch)):
+    profile = load_profile(launch.profile)
+    if launch.launcher is None and (search != "random" or _names_a_ray_cluster(profile)):
         launch = replace(launch, launcher="ray")
-    request = launch.request(out)
+    request = launch.request(out, profile=profile)
     chosen = request.profile
     given = chosen.resources.gpus is not None or chosen.ray.address is not None
     if chosen.launcher != "ray" or request.settings.device == "cpu" or given:
@@ -164,9 +167,8 @@ def tuning_request(out: Path, search: SearchKind, launch: LaunchOptions) -> Laun
     return replace(request, profile=chosen.model_copy(update={"resources": resources}))
 
 
-def _names_a_ray_cluster(launch: LaunchOptions) -> bool:
+def _names_a_ray_cluster(profile: Profile) -> bool:
     """Whether a profile of an earlier version, where only Ray could tune, names a cluster and no launcher."""
-    profile = load_profile(launch.profile)
     return profile.ray.address is not None and "launcher" not in profile.model_fields_set
 
 

@@ -193,6 +193,12 @@ class Suite(_Strict):
         copy._level = level or self._level
         return copy
 
+    @property
+    def level(self) -> LevelName | None:
+        """The level that replaces those of its comparisons; None where these keep theirs."""
+        own = {comparison.level for part in self._parts() for comparison in part.comparisons} if self._level else set()
+        return None if own == {self._level} else self._level
+
     def specs(self) -> tuple[RunSpec, ...]:
         """Resolve every run of the suite, each once, seed by seed.
 

@@ -178,7 +178,7 @@ class Hours:
         return sum(self.by_device.values())
 
 
-def groups_of(plan: Plan, out: Path, profile: Profile, here: str) -> list[Group]:
+def groups_of(plan: Plan, out: Path, profile: Profile, here: str, known: Plan | None = None) -> list[Group]:
     """Sum up a plan by configuration, in the order of the plan.
 
     Args:
@@ -186,17 +186,18 @@ def groups_of(plan: Plan, out: Path, profile: Profile, here: str) -> list[Group]
         out: Its output folder.
         profile: Resources of each run.
         here: Model of this device.
+        known: A larger plan, whose finished runs give the estimates; this one by default.
 
     Raises:
         UserError: If the file with measured steps is damaged.
     """
-    known = estimates(finished_runs(plan, out), read_measurements(out), here)
+    costs = estimates(finished_runs(known or plan, out), read_measurements(out), here)
     states: dict[str, Counter[RunState]] = defaultdict(Counter)
     specs: dict[str, RunSpec] = {}
     for run in plan.runs:
         states[run.spec.configuration][run.state] += 1
         specs.setdefault(run.spec.configuration, run.spec)
-    return [_group(spec, states[kind], known.get(kind), profile) for kind, spec in specs.items()]
+    return [_group(spec, states[kind], costs.get(kind), profile) for kind, spec in specs.items()]
 
 
 def _group(spec: RunSpec, states: Counter[RunState], estimate: Estimate | None, profile: Profile) -> Group:
@@ -250,7 +251,9 @@ def _hours(group: Group) -> float:
     return group.estimate.known_hours if group.estimate else 0.0
 
 
-def cost_to_confirm(runs: Iterable[PlannedRun], out: Path, profile: Profile, here: str) -> Hours:
+def cost_to_confirm(
+    runs: Iterable[PlannedRun], out: Path, profile: Profile, here: str, known: Plan | None = None
+) -> Hours:
     """Estimate what placing some runs of an output folder will cost.
 
     Args:
@@ -258,8 +261,9 @@ def cost_to_confirm(runs: Iterable[PlannedRun], out: Path, profile: Profile, her
         out: Their output folder, whose finished runs give the estimates.
         profile: Resources of each run.
         here: Model of this device.
+        known: A larger plan that they are of, whose finished runs give the estimates, too.
 
     Raises:
         UserError: If the file with measured steps is damaged.
     """
-    return in_all(groups_of(Plan(tuple(runs)), out, profile, here))
+    return in_all(groups_of(Plan(tuple(runs)), out, profile, here, known))

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from augbench.bench.common.toml_files import built_in_texts, find_text, parse_toml
+from augbench.bench.common.toml_files import STANDARD_INPUT, built_in_texts, find_text, parse_toml
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import validated
 
@@ -205,6 +205,12 @@ class Profile(_Strict):
     local: LocalSettings = LocalSettings()
     slurm: SlurmSettings = SlurmSettings()
     ray: RaySettings = RaySettings()
+    _standard_input: str = PrivateAttr("")
+
+    @property
+    def standard_input(self) -> str:
+        """The TOML that it was read from, if that was standard input, which cannot be read again; else empty."""
+        return self._standard_input
 
     @model_validator(mode="after")
     def _known_methods(self) -> "Profile":
@@ -241,7 +247,11 @@ def load_profile(name_or_path: str | None) -> Profile:
     """
     if name_or_path is None:
         return Profile()
-    return parse_profile(*find_text("profile", name_or_path, built_in_profiles()))
+    text, where = find_text("profile", name_or_path, built_in_profiles())
+    profile = parse_profile(text, where)
+    if name_or_path == STANDARD_INPUT:
+        profile._standard_input = text
+    return profile
 
 
 def parse_profile(text: str, where: str) -> Profile:

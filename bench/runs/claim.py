@@ -88,20 +88,31 @@ class Claim:
 
 def last_claim(folder: Path) -> Claim | None:
     """Read the newest claim on a run, or None."""
+    numbers = _attempts(folder)
+    return _read_claim(folder, max(numbers)) if numbers else None
+
+
+def broken_off(folder: Path) -> int:
+    """Number of attempts at a run whose owner was killed, or goes on: all that have not ended in an orderly way."""
+    return sum(not _read_claim(folder, attempt).released for attempt in _attempts(folder))
+
+
+def _attempts(folder: Path) -> list[int]:
     try:
         names = os.listdir(folder)  # noqa: PTH208 - names are all that is needed
     except OSError:
-        return None
-    numbers = [int(found[1]) for name in names if (found := NAME.fullmatch(name))]
-    if not numbers:
-        return None
-    path = folder / f"claim-{max(numbers)}.json"
+        return []
+    return [int(found[1]) for name in names if (found := NAME.fullmatch(name))]
+
+
+def _read_claim(folder: Path, attempt: int) -> Claim:
+    path = folder / f"claim-{attempt}.json"
     try:
         content = read_json(path)
     except ValueError:  # its owner died, or is, between making and writing it
         content = {}
     owner = content.get("owner")
-    return Claim(path, max(numbers), owner if isinstance(owner, dict) else {}, "released" in content)
+    return Claim(path, attempt, owner if isinstance(owner, dict) else {}, "released" in content)
 
 
 def last_owner(folder: Path) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """From a tuning to its outcomes: Ray Tune places trials; those that ended in an earlier call are not tried again."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.runs.claim import BusyError
 from augbench.bench.runs.output_folder import check_output_folder, is_run_folder, mark_output_folder
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, settle
+from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, settle, state_in_trial
 from augbench.bench.tuning.tuning import Trial, Tuning
 
 if TYPE_CHECKING:
@@ -98,9 +97,10 @@ def waiting(tuning: Tuning, out: Path, *, retry_failed: bool = False) -> list[Pl
     done: Counter[str] = Counter()  # by what the runs of a trial have in common
     over: set[str] = set()  # trials of which no other run is executed
     for folder in map(RunFolder, folders):
-        spec, state = folder.read_spec(), folder.state()
-        if spec.protocol.evaluated_on != "validation":
+        spec = folder.read_spec()
+        if not tuning.tries(spec):
             continue
+        state = state_in_trial(folder, folder.state())
         if is_stopped(folder) or (state is RunState.FAILED and not retry_failed):
             over.add(spec.configuration)
         elif state is RunState.DONE:
@@ -149,12 +149,4 @@ def drive(
         ray_launch.run(poll)
     for trial in ray_launch.trials:
         settle(trial.folders[0])
-    return [_judged(outcome_of(trial), ray_launch.progress.lost) for trial in ray_launch.trials]
-
-
-def _judged(outcome: Outcome, lost: Mapping[str, str]) -> Outcome:
-    """Count a trial as failed whose worker died once too often: else one that lacks memory would hold up the tuning."""
-    reason = lost.get(str(outcome.trial.folders[0].path.resolve()))
-    if reason is None or outcome.state is not TrialState.UNFINISHED:
-        return outcome
-    return replace(outcome, state=TrialState.FAILED, accuracy=None, reason=reason)
+    return [outcome_of(trial) for trial in ray_launch.trials]

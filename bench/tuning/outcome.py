@@ -7,10 +7,12 @@ from typing import Any
 
 from augbench.bench.common.files import read_json, read_torch, write_json
 from augbench.bench.experiment.tuning_cost import Spent, total
+from augbench.bench.runs.claim import broken_off
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.tuning.tuning import Trial
 
 STOPPED = "stopped.json"
+MOST_KILLS = 3  # of a run of a trial, which then counts as failed: it would hold up everything that follows
 
 
 class TrialState(StrEnum):
@@ -53,18 +55,28 @@ def outcome_of(trial: Trial) -> Outcome:
     rows = trial.folders[0].read_metrics()
     last = rows[-1].get("validation_accuracy") if rows else None
     known = Outcome(trial, TrialState.UNFINISHED, last, len(rows), total(map(spent_in, trial.folders)))
-    states = [folder.state() for folder in trial.folders]
+    states = [state_in_trial(folder, folder.state()) for folder in trial.folders]
     if all(state is RunState.DONE for state in states):
         results = [folder.read_result() or {} for folder in trial.folders]
         accuracies = [float(result["metrics"]["0"]["accuracy"]["mean"]) for result in results]
         return replace(known, state=TrialState.DONE, accuracy=sum(accuracies) / len(accuracies))
     statuses = zip(trial.folders, states, strict=True)
-    reasons = [folder.read_status().get("reason", str(state)) for folder, state in statuses]
+    reasons = [folder.read_status().get("reason", _unsaid(state)) for folder, state in statuses]
     if RunState.FAILED in states:
         return replace(known, state=TrialState.FAILED, accuracy=None, reason=reasons[states.index(RunState.FAILED)])
     if is_stopped(trial.folders[0]):
         return replace(known, state=TrialState.STOPPED)
     return replace(known, reason=reasons[-1])
+
+
+def _unsaid(state: RunState) -> str:
+    """Why a run has no result where nothing was recorded: a failed one without a word was killed too often."""
+    return f"killed in {MOST_KILLS} attempts" if state is RunState.FAILED else str(state)
+
+
+def state_in_trial(folder: RunFolder, state: RunState) -> RunState:
+    """Return the state of a run as it counts in a trial: failed also if it was killed in too many attempts."""
+    return RunState.FAILED if state is RunState.KILLED and broken_off(folder.path) >= MOST_KILLS else state
 
 
 def is_stopped(folder: RunFolder) -> bool:

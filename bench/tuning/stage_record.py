@@ -11,21 +11,22 @@ from pathlib import Path
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import make_folder, write_json, write_text
+from augbench.bench.contract.search_space import Range
 from augbench.bench.experiment.spec import RunSpec, Settings
 from augbench.bench.experiment.suite import Suite
 from augbench.bench.planning.plan import changes
-from augbench.bench.runs.recorded_stages import FOLDER, Content, read_stage_record
+from augbench.bench.runs.recorded_stages import FOLDER, Content, called, read_stage_record
 from augbench.bench.tuning.results import record_of
 from augbench.bench.tuning.stages import Search, Stages
 from augbench.bench.tuning.tuning import Tuning
 
 
 def record_path(suite: Suite, out: Path) -> Path:
-    """Path of the record of a suite, by its name."""
+    """Path of the record of a suite, by its name and level."""
     words = re.sub(r"[^a-z0-9]+", "-", suite.name.lower()).strip("-")[:40]
     if words != suite.name:  # two names must not share a record
         words = f"{words}-{hashlib.sha256(suite.name.encode()).hexdigest()[:8]}"
-    return out / FOLDER / f"{words}.json"
+    return out / FOLDER / (f"{words}.{suite.level}.json" if suite.level else f"{words}.json")
 
 
 def kept_suite(suite: Suite, out: Path) -> Path:
@@ -34,12 +35,14 @@ def kept_suite(suite: Suite, out: Path) -> Path:
 
 
 def write_stages(suite: Suite, stages: Stages, out: Path) -> None:
-    """Record what is tuned and how far it is, if anything is."""
-    if not stages.searches:
-        return
+    """Record what is tuned and how far it is; nothing, also of before, where nothing is tuned any more."""
     path = record_path(suite, out)
+    if not stages.searches:
+        path.unlink(missing_ok=True)
+        kept_suite(suite, out).unlink(missing_ok=True)
+        return
     content = {
-        "suite": suite.name,
+        "suite": called(suite.name, suite.level),
         "searches": [_search_content(search) for search in stages.searches],
         "final": [run.folder.path.name for run in stages.final],
         "waiting": len(stages.waiting),
@@ -72,17 +75,18 @@ def check_unchanged(suite: Suite, stages: Stages, out: Path) -> None:
     """
     path = record_path(suite, out)
     before = (read_stage_record(path) or {"searches": []})["searches"]
-    changed = list(_changes(before, [search.tuning for search in stages.searches]))
+    changed = list(_changes(before, [search.tuning for search in stages.searches], suite.specs() if before else ()))
     if changed:
+        name = called(repr(suite.name), suite.level)
         raise UserError(
-            f"The suite {suite.name!r} has changed since its trials in {out} began: {'; '.join(changed)}. Change it "
+            f"The suite {name} has changed since its trials in {out} began: {'; '.join(changed)}. Change it "
             f"back (as it was: {kept_suite(suite, out)}), or choose another folder with --out. To go on with the suite "
             f"as it is now, delete {path}: trials are placed anew where they differ, and the old ones stay, but count "
             "for nothing."
         )
 
 
-def _changes(before: Sequence[Content], now: Sequence[Tuning]) -> Iterator[str]:
+def _changes(before: Sequence[Content], now: Sequence[Tuning], specs: Sequence[RunSpec]) -> Iterator[str]:
     known = {one["kind"]: one for one in before}
     kinds = {tuning.base.configuration: tuning for tuning in now}
     for kind, tuning in kinds.items():
@@ -94,6 +98,10 @@ def _changes(before: Sequence[Content], now: Sequence[Tuning]) -> Iterator[str]:
         if kind not in known and _place(base) in gone:
             compared = changes(_comparable(gone[_place(base)]), _comparable(base))
             yield from (f"{_named(tuning.base)}: {words}" for words in compared)
+    places = {_place(tuning.base.model_dump(mode="json")) for tuning in now}
+    there = {_place(spec.model_dump(mode="json")): spec for spec in specs}
+    untuned = {place: there[place] for place in gone if place in there and place not in places}
+    yield from (f"{_named(spec)} was tuned, and is not any more" for spec in untuned.values())
 
 
 def _place(base: Content) -> tuple[str, ...]:
@@ -117,6 +125,11 @@ def _changed_effort(before: Content, tuning: Tuning) -> Iterator[str]:
     for key, value in now.items():
         if asked[key] != value:
             yield f"{_named(tuning.base)}: {key} of [tuning] was {asked[key]!r}, is {value!r} now"
+    ranges = {name: Range.model_validate(tried) for name, tried in before["ranges"].items()}
+    for name in dict.fromkeys((*ranges, *tuning.ranges)):
+        was, now_is = ranges.get(name, "not tuned"), tuning.ranges.get(name, "not tuned")
+        if was != now_is:
+            yield f"{_named(tuning.base)}: the range of {name} was {was}, is {now_is} now"
     if before["trials"] > tuning.trials:
         yield (
             f"{_named(tuning.base)}: {before['trials']} trials were asked for, and are {tuning.trials} now, though the "

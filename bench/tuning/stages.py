@@ -4,7 +4,7 @@ What is to be done next follows from the suite and the run folders alone, so tha
 wherever it was stopped, on every launcher.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from augbench.bench.experiment.suite_tuning import SuiteTuning
 from augbench.bench.experiment.tuning_cost import TuningCost
 from augbench.bench.planning.plan import Plan, PlannedRun, make_plan, plan_of
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, ranked
+from augbench.bench.tuning.outcome import Outcome, TrialState, is_stopped, outcome_of, ranked, state_in_trial
 from augbench.bench.tuning.results import cost_of
 from augbench.bench.tuning.tuning import Trial, Tuning
 
@@ -44,7 +44,10 @@ class Search:
 
     @property
     def ended(self) -> bool:
-        """Whether every trial has ended: done, stopped early, or failed, which counts as worst."""
+        """Whether every trial has ended: done, stopped early, or failed, which counts as worst.
+
+        Where failed trials are to be tried again, a search with one has not ended.
+        """
         return bool(self.outcomes)
 
     @property
@@ -92,15 +95,9 @@ class Stages:
         """Everything that can be placed now, trials first, since others wait for them."""
         return Plan((*self.trials, *self.final), self.damaged)
 
-    def unsettled(self, *, retry_failed: bool = False) -> Plan:
-        """As `plan`, without the trials of searches that have ended, except failed ones if they are to be retried."""
-        over = {
-            run.spec.identity
-            for search in self.searches
-            if search.ended
-            for run in search.runs
-            if not (retry_failed and run.state is RunState.FAILED)
-        }
+    def unsettled(self) -> Plan:
+        """As `plan`, without the trials of searches that have ended."""
+        over = {run.spec.identity for search in self.searches if search.ended for run in search.runs}
         return replace(self.plan, runs=tuple(run for run in self.plan.runs if run.spec.identity not in over))
 
     def with_outcomes(self, search: Search, outcomes: Sequence[Outcome]) -> "Stages":
@@ -117,38 +114,59 @@ class Stages:
 
     @property
     def costs(self) -> dict[str, TuningCost]:
-        """What tuning has cost, by `RunSpec.configuration` of the final runs."""
-        return {
-            search.chosen.configuration: cost_of(search.tuning, search.outcomes, search.best)
-            for search in self.searches
-            if search.best is not None and search.chosen is not None
-        }
+        """What tuning has cost, by `RunSpec.configuration` of the final runs.
+
+        Searches that have chosen the same values share their final runs, which cost all different trials.
+        """
+        found: dict[str, TuningCost] = {}
+        trials: dict[str, dict[tuple[Path, ...], Outcome]] = {}
+        for search in self.searches:
+            if search.best is not None and search.chosen is not None:
+                kind = search.chosen.configuration
+                own = {tuple(folder.path for folder in one.trial.folders): one for one in search.outcomes}
+                trials[kind] = trials.get(kind, {}) | own
+                found[kind] = cost_of(search.tuning, tuple(trials[kind].values()), search.best)
+        return found
 
     def for_estimates(self) -> Plan:
         """All runs, known or not, as if all had the values of the suite, which is how much they cost about."""
-        runs = [run for search in self.searches for run in _alike(search)]
-        bases = {search.chosen.configuration: search.tuning.base for search in self.searches if search.chosen}
-        for run in self.final:
-            base = bases.get(run.spec.configuration)
-            runs.append(replace(run, spec=base.with_seed(run.spec.seed)) if base else run)
-        return Plan((*runs, *self.waiting), self.damaged)
+        runs = [run for search in self.searches for run in (*search.runs, *_unknown(search))]
+        return Plan(self.alike((*runs, *self.final, *self.waiting)), self.damaged)
+
+    def alike(self, runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
+        """Return runs of these stages as if all had the values of the suite."""
+        return tuple(
+            replace(run, spec=like.with_seed(run.spec.seed))
+            if (like := self._like.get(run.spec.configuration))
+            else run
+            for run in runs
+        )
+
+    @cached_property
+    def _like(self) -> dict[str, RunSpec]:
+        """By configuration of trials and of tuned runs, a run with the values of the suite."""
+        found = {search.chosen.configuration: search.tuning.base for search in self.searches if search.chosen}
+        for search in self.searches:
+            first = search.tuning.specs(search.tuning.initial)[0]
+            found |= {run.spec.configuration: first for run in search.runs}
+        return found
 
 
-def _alike(search: Search) -> list[PlannedRun]:
-    """The runs of all trials, with the values of the first."""
+def _unknown(search: Search) -> list[PlannedRun]:
+    """Runs of the trials that are not known yet, with the values of the first."""
     first = search.tuning.specs(search.tuning.initial)[0]
-    runs = [replace(run, spec=first.with_seed(run.spec.seed)) for run in search.runs]
-    left = search.tuning.trials * search.tuning.repeats - len(runs)
-    return [*runs, *[PlannedRun(first, search.trials[0].folders[0], RunState.PLANNED)] * left]
+    left = search.tuning.trials * search.tuning.repeats - len(search.runs)
+    return [PlannedRun(first, search.trials[0].folders[0], RunState.PLANNED)] * left
 
 
-def stages_of(suite: Suite, out: Path, tried: Tried | None = None) -> Stages:
+def stages_of(suite: Suite, out: Path, tried: Tried | None = None, *, retry_failed: bool = False) -> Stages:
     """Find out how far a suite is, with or without `[tuning]`.
 
     Args:
         suite: What to run.
         out: The output folder, which need not exist.
         tried: What Optuna has tried before, as far as it is recorded.
+        retry_failed: Whether failed trials are to be tried again, so that final runs wait for them.
 
     Raises:
         UserError: As for `make_plan`, and if there is nothing to tune although the suite asks for it.
@@ -170,7 +188,9 @@ def stages_of(suite: Suite, out: Path, tried: Tried | None = None) -> Stages:
         for spec in tuning.specs(chosen)
     }
     placed = plan_of(of_trials.values(), out)
-    searches = {kind: _search(tuning, trials[kind], placed) for kind, tuning in tunings.items()}
+    searches = {
+        kind: _search(tuning, trials[kind], placed, retry_failed=retry_failed) for kind, tuning in tunings.items()
+    }
     final, waiting = _final_specs(specs, searches)
     planned = plan_of(final, out)
     untuned = _untuned(suite.tuning, specs, tunings)
@@ -187,14 +207,21 @@ def _values(tuning: Tuning, tried: Sequence[Settings]) -> Sequence[Settings]:
     return tried or [tuning.initial]
 
 
-def _search(tuning: Tuning, trials: tuple[Trial, ...], placed: Plan) -> Search:
-    known = {run.folder.path.name: run for run in placed.runs}
+def _search(tuning: Tuning, trials: tuple[Trial, ...], placed: Plan, *, retry_failed: bool) -> Search:
+    known = {run.folder.path.name: as_in_trial(run) for run in placed.runs}
     folders = {folder.path.name: folder for trial in trials for folder in trial.folders}
     runs = tuple(known[name] for name in folders if name in known)
     search = Search(tuning, trials, runs)
     if len(trials) < tuning.trials or not all(_has_ended(trial, known) for trial in trials):
         return search
-    return replace(search, outcomes=tuple(map(outcome_of, trials)))
+    outcomes = tuple(map(outcome_of, trials))
+    is_tried_again = retry_failed and any(one.state is TrialState.FAILED for one in outcomes)
+    return search if is_tried_again else replace(search, outcomes=outcomes)
+
+
+def as_in_trial(run: PlannedRun) -> PlannedRun:
+    """Return a run with its state as it counts in a trial."""
+    return replace(run, state=state_in_trial(run.folder, run.state))
 
 
 def _has_ended(trial: Trial, known: Mapping[str, PlannedRun]) -> bool:

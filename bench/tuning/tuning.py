@@ -108,6 +108,15 @@ class Tuning:
         method = method_component(name, {**self.base.method.all_settings, **values}, f"the tuning of {name!r}")
         return self.base.model_copy(update={"method": method})
 
+    def tries(self, spec: RunSpec) -> bool:
+        """Whether a run is of a trial of this tuning, whatever its values."""
+        is_like = spec.protocol.evaluated_on == "validation" and spec.method.name == self.base.method.name
+        if not is_like or spec.seed not in range(self.seed, self.seed + self.repeats):
+            return False
+        known = spec.method.all_settings
+        values = {name: known[name] for name in self.ranges if name in known}
+        return any(one.identity == spec.identity for one in self.specs(values))
+
     def trial(self, number: int, values: Settings, out: Path) -> Trial:
         """Name the folders of a trial's runs."""
         folders = tuple(RunFolder(out / "runs" / spec.folder_name) for spec in self.specs(values))

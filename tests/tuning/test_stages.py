@@ -1,46 +1,24 @@
 """The stages of a suite with `[tuning]`, told from the suite and made-up run folders alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tuned_suite import SUITE, EndRun, end_trials, suite_with
 
-from augbench.bench.commands.staged import stage_lines, value_lines
+from augbench.bench.commands.staged import stage_lines, tell_about_tuning, value_lines
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import read_json, write_json
-from augbench.bench.experiment.budgets import LevelName
-from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import Suite, parse_suite
+from augbench.bench.planning.estimates import cost_to_confirm
+from augbench.bench.planning.profile import Profile
 from augbench.bench.planning.recorded_tuning import record_tuning
-from augbench.bench.runs.recorded_stages import progress_lines, read_stages, waiting_in
 from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.tuning.driving import waiting
 from augbench.bench.tuning.outcome import Outcome, TrialState, stop_early
-from augbench.bench.tuning.stage_record import check_unchanged, record_path, tried_before, write_stages
+from augbench.bench.tuning.stage_record import tried_before, write_stages
 from augbench.bench.tuning.stages import Stages, stages_of
-
-EndRun = Callable[..., RunFolder]
-
-SUITE = """
-name = "small"
-title = "Small"
-seeds = [0, 1, 2]
-[tuning]
-trials = 3
-[[comparisons]]
-datasets = [{ name = "mnist5k", options = { size = 14 } }, { name = "rotmnist5k", options = { size = 14 } }]
-methods = [{ name = "none" }, { name = "scale", hyperparameters = { copies = 2 } }, { name = "randaugment" }]
-network = "tiny"
-budget = { epochs = 3 }
-"""
-
-
-def suite_with(*changes: tuple[str, str]) -> Suite:
-    text = SUITE
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    return parse_suite(text, "a test")
 
 
 @pytest.fixture
@@ -50,14 +28,6 @@ def suite() -> Suite:
 
 def finals(stages: Stages) -> list[tuple[str, str, int]]:
     return [(run.spec.method.name, run.spec.dataset.name, run.spec.seed) for run in stages.final]
-
-
-def end_trials(stages: Stages, out: Path, end_run: EndRun, accuracies: Sequence[float | None], which: int = 0) -> None:
-    """End the trials of one search; None is one that has failed."""
-    search = stages.searches[which]
-    for trial, accuracy in zip(search.trials, accuracies, strict=True):
-        for spec in search.tuning.specs(trial.values):
-            end_run(spec, out, accuracy or 0.0, RunState.FAILED if accuracy is None else RunState.DONE)
 
 
 def test_a_suite_without_the_table_has_one_stage(tmp_path: Path) -> None:
@@ -117,7 +87,84 @@ def test_a_trial_that_failed_counts_as_worst_and_holds_up_nothing(
     assert best is not None and best.trial.number == 0
     assert stages.costs[stages.searches[0].tuning.base.configuration].seconds == {"cpu one": 33.0}
     assert RunState.FAILED not in stages.unsettled().counts()
-    assert stages.unsettled(retry_failed=True).counts()[RunState.FAILED] == 1
+    again = stages_of(suite, tmp_path, retry_failed=True)
+    assert again.unsettled().counts()[RunState.FAILED] == 1
+    assert (again.searches[0].ended, len(stages.waiting), len(again.waiting)) == (False, 9, 12), "it may become best"
+
+
+@pytest.mark.parametrize(("killed", "stopped", "ended"), [(2, 5, False), (3, 0, True)])
+def test_a_trial_that_was_killed_too_often_counts_as_worst(
+    suite: Suite, tmp_path: Path, end_run: EndRun, killed: int, stopped: int, ended: bool
+) -> None:
+    stages = stages_of(suite, tmp_path)
+    end_trials(stages, tmp_path, end_run, [0.5, 0.9, 0.7])
+    folder = stages.searches[0].trials[1].folders[0]
+    (folder.path / "result.json").unlink()
+    folder.write_status(RunState.KILLED)
+    for attempt in range(1, killed + stopped + 1):
+        orderly = {"released": "now"} if attempt > killed else {}
+        write_json(folder.path / f"claim-{attempt}.json", {"owner": {}, **orderly})
+    after = stages_of(suite, tmp_path)
+    best = after.searches[0].best
+    assert after.searches[0].ended == ended
+    assert (best.trial.number if best else None) == (2 if ended else None)
+    if ended:
+        assert after.searches[0].outcomes[1].reason == "killed in 3 attempts"
+        assert stages_of(suite, tmp_path, retry_failed=True).unsettled().counts()[RunState.FAILED] == 1
+
+
+def test_what_is_left_of_a_search_does_not_count_the_trials_of_others(
+    suite: Suite, tmp_path: Path, end_run: EndRun
+) -> None:
+    stages = stages_of(suite, tmp_path)
+    end_trials(stages, tmp_path, end_run, [0.5, 0.9, None])
+    assert [len(waiting(search.tuning, tmp_path)) for search in stages.searches] == [0, 3, 3, 3]
+    assert len(waiting(stages.searches[0].tuning, tmp_path, retry_failed=True)) == 1
+    assert len(waiting(replace(stages.searches[0].tuning, seed=1), tmp_path)) == 3
+
+
+def test_searches_that_choose_the_same_values_share_the_cost_of_all_their_trials(
+    tmp_path: Path, end_run: EndRun
+) -> None:
+    two = '{ name = "scale" }, { name = "scale", hyperparameters = { learning_rate = 0.05 } }'
+    suite = suite_with(
+        ('{ name = "scale", hyperparameters = { copies = 2 } }', two), (', { name = "randaugment" }', "")
+    )
+    stages = stages_of(suite, tmp_path)
+    for which in (0, 1):  # they differ in their first trial and share the two others
+        end_trials(stages, tmp_path, end_run, [0.5, 0.9, 0.7], which)
+    stages = stages_of(suite, tmp_path)
+    assert len({search.chosen.identity for search in stages.searches[:2] if search.chosen}) == 1
+    (cost,) = stages.costs.values()
+    assert (cost.trials, cost.seconds) == (4, {"cpu one": 44.0}), "four different runs of 11 s"
+
+
+def test_trials_tell_what_other_trials_cost_and_final_runs_what_other_final_runs_do(
+    suite: Suite, tmp_path: Path, end_run: EndRun
+) -> None:
+    def to_confirm() -> tuple[int, float, int]:
+        stages = stages_of(suite, tmp_path)
+        runs = stages.alike((*stages.unsettled().to_do(retry_failed=False), *stages.waiting))
+        hours = cost_to_confirm(runs, tmp_path, Profile(), "cpu one", stages.for_estimates())
+        return hours.runs, round(hours.known * 3600), hours.unknown
+
+    stages = stages_of(suite, tmp_path)
+    assert to_confirm() == (0, 0, 12 + 18)
+    end_run(stages.searches[0].tuning.specs(stages.searches[0].trials[1].values)[0], tmp_path)
+    assert to_confirm() == (2, 22, 9 + 18), "two trials of 11 s, whichever trial has ended"
+    end_trials(stages, tmp_path, end_run, [0.5, 0.9, 0.7])
+    assert to_confirm() == (0, 0, 9 + 18)
+    first = next(run.spec for run in stages_of(suite, tmp_path).final if run.spec.method.name == "scale")
+    end_run(first, tmp_path)
+    assert to_confirm() == (2, 22, 9 + 15)
+
+
+def test_seeds_are_counted_for_each_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two networks with two seeds each are no four seeds."""
+    comparison = SUITE[SUITE.index("[[comparisons]]") :].replace('"tiny"', '"wrn-28-10"')
+    suite = parse_suite(SUITE.replace("[0, 1, 2]", "[0, 1]") + comparison, "a test")
+    tell_about_tuning(suite, stages_of(suite, tmp_path))
+    assert "the suite has 2 seeds, and a test takes 3 at least" in capsys.readouterr().err
 
 
 def test_without_a_single_result_there_are_no_values(suite: Suite, tmp_path: Path, end_run: EndRun) -> None:
@@ -294,87 +341,7 @@ def test_exceptions_for_what_cannot_be_tuned_are_explained(method: str, message:
     assert message in str(error.value)
 
 
-CHANGES = [
-    ("epochs = 3", "epochs = 4", "scale (copies=2) on mnist5k: budget.epochs was 3, is 4 now"),
-    ("copies = 2", "copies = 3", "scale (copies=3) on mnist5k: method.settings.copies was 2, is 3 now"),
-    ("size = 14", "size = 28", "dataset.settings.size was 14, is 28 now"),
-    ("trials = 3", "trials = 2", "3 trials were asked for, and are 2 now"),
-    ("trials = 3", "trials = 3\nseed = 1", "seed of [tuning] was 0, is 1 now"),
-    ("trials = 3", "trials = 3\nrepeats = 2", "repeats of [tuning] was 1, is 2 now"),
-    ("trials = 3", 'trials = 3\nsearch = "asha"', "search of [tuning] was 'random', is 'asha' now"),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "words"), CHANGES, ids=lambda text: text[:20])
-def test_a_suite_that_changed_between_its_stages_is_noticed(
-    suite: Suite, tmp_path: Path, old: str, new: str, words: str
-) -> None:
-    write_stages(suite, stages_of(suite, tmp_path), tmp_path)
-    changed = suite_with((old, new))
-    stages = stages_of(changed, tmp_path)
-    with pytest.raises(UserError) as error:
-        check_unchanged(changed, stages, tmp_path)
-    assert words in str(error.value)
-    assert "\n" not in str(error.value)
-    record_path(changed, tmp_path).unlink()  # as the message says
-    check_unchanged(changed, stages, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("seeds = [0, 1, 2]", "seeds = [0, 1, 2, 3]"),
-        ("trials = 3", "trials = 9"),
-        ('{ name = "none" }', '{ name = "none" }, { name = "augerino" }'),
-        (', { name = "randaugment" }', ""),
-        ('title = "Small"', 'title = "Other"'),
-    ],
-)
-def test_what_only_adds_to_a_suite_or_leaves_out_is_fine(suite: Suite, tmp_path: Path, old: str, new: str) -> None:
-    write_stages(suite, stages_of(suite, tmp_path), tmp_path)
-    changed = suite_with((old, new))
-    check_unchanged(changed, stages_of(changed, tmp_path), tmp_path)
-
-
-def test_the_record_says_in_which_stage_a_suite_is(suite: Suite, tmp_path: Path, end_run: EndRun) -> None:
-    def lines() -> list[str]:
-        stages = stages_of(suite, tmp_path)
-        write_stages(suite, stages, tmp_path)
-        states = {run.folder.path.name: run.state for run in stages.plan.runs}
-        return list(progress_lines(read_stages(tmp_path), states))
-
-    stages = stages_of(suite, tmp_path)
-    for which in range(3):
-        end_trials(stages, tmp_path, end_run, [0.5, None, 0.7], which)
-    assert lines() == [
-        "small: stage 1 of 2, trials: 9 of 12 runs ended, 3 of them failed. 3 runs of the comparison wait for their "
-        "values."
-    ]
-    end_trials(stages, tmp_path, end_run, [0.5, None, 0.7], 3)
-    assert lines() == ["small: stage 2 of 2, the comparison: 0 of 18 done."]
-    assert waiting_in(read_stages(tmp_path)) == 0
-    assert (tmp_path / "tuning" / "small.toml").read_text() == SUITE
-    write_json(tmp_path / "tuning" / "other.json", {"searches": 1})
-    (tmp_path / "tuning" / "damaged.json").write_text("{")
-    assert len(read_stages(tmp_path)) == 1
-
-
-def test_suites_of_different_names_never_share_a_record(tmp_path: Path) -> None:
-    names = ("a b", "a-b", "A b", "ä b", "../a")
-    paths = {record_path(suite_with(('"small"', f'"{name}"')), tmp_path) for name in names}
-    assert len(paths) == len(names)
-    assert {path.parent for path in paths} == {tmp_path / "tuning"}
-
-
 def test_identities_do_not_know_of_the_table(suite: Suite) -> None:
     plain = suite_with(("[tuning]\ntrials = 3\n", ""))
     identities: Callable[[Suite], list[str]] = lambda one: [spec.identity for spec in one.specs()]  # noqa: E731
     assert identities(suite) == identities(plain)
-
-
-def test_a_level_applies_to_trials_and_final_runs(tmp_path: Path) -> None:
-    text = SUITE.replace("budget = { epochs = 3 }", 'level = "paper"').replace('"tiny"', '"wrn-28-10"')
-    text = text.replace("mnist5k", "cifar10").replace("rotcifar10", "cifar100").replace(", options = { size = 14 }", "")
-    stages = stages_of(parse_suite(text, "a test").at_level(LevelName.SMOKE), tmp_path)
-    runs: list[RunSpec] = [run.spec for run in (*stages.trials, *stages.final, *stages.waiting)]
-    assert {(spec.network.name, spec.budget.epochs) for spec in runs} == {("tiny", 1)}

@@ -1,23 +1,29 @@
 """`augbench run` of a suite with `[tuning]` on this machine, from the first trial to the tables."""
 
+import io
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import typer
+from scripted_slurm import submission_of
 
 from augbench.bench.commands import executing
+from augbench.bench.commands.options import LaunchOptions
+from augbench.bench.commands.tuned import tuning_request
 from augbench.bench.common.files import read_json
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.launchers.launcher import Activity, LaunchRequest
 from augbench.bench.launchers.local import Local
-from augbench.bench.launchers.ray import Ray
 from augbench.bench.planning.plan import PlannedRun
-from augbench.bench.runs.output_folder import run_folders
+from augbench.bench.runs import run_states
+from augbench.bench.runs.output_folder import mark_output_folder, run_folders
+from augbench.bench.runs.recorded_stages import read_stages, waiting_in
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.bench.tuning.outcome import Outcome, outcome_of
+from augbench.bench.runs.slurm_client import SlurmError
+from augbench.bench.runs.slurm_queue import Jobs
 from augbench.bench.tuning.stages import stages_of
-from augbench.bench.tuning.tuning import Tuning
 
 CommandLine = Callable[..., tuple[int, str, str]]
 EndRun = Callable[..., RunFolder]
@@ -174,35 +180,88 @@ def test_a_search_that_a_launcher_cannot_do_is_refused(
     assert not launched
 
 
-def test_values_that_optuna_has_found_lead_to_final_runs(
-    place: Path, end_run: EndRun, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
+def test_final_runs_wait_for_failed_trials_that_are_tried_again(
+    place: Path, launched: list[list[str]], end_run: EndRun, augbench: CommandLine
 ) -> None:
-    """Ray's part is made up: what it would try, and that it ends every run at once."""
-    placed: list[list[str]] = []
-
-    def drive(tuning: Tuning, request: LaunchRequest, *, retry_failed: bool) -> list[Outcome]:
-        trials = [tuning.trial(number, values, request.out) for number, values in enumerate(tuning.random_values())]
-        for trial in trials:
-            end_run(tuning.specs(trial.values)[0], request.out, trial.number / 10)
-        return [outcome_of(trial) for trial in trials]
-
-    def launch(self: Ray, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]) -> None:
-        placed.append([run.spec.method.name for run in runs])
-        for run in runs:
-            end_run(run.spec, request.out)
-
-    monkeypatch.setattr(executing, "drive_with_bar", drive)
-    monkeypatch.setattr(executing, "check_tuning", lambda *_: None)
-    monkeypatch.setattr(Ray, "check", lambda *_: None)
-    monkeypatch.setattr(Ray, "launch", launch)
-    (place / "short.toml").write_text(SUITE.replace("trials = 2", 'trials = 2\nsearch = "optuna"'))
-    arguments = ("run", "short.toml", "--out", "out", "--launcher", "ray")
-    code, said, errors = augbench(*arguments)
+    stages = stages_of(load_suite("short.toml"), place / "out")
+    for number, run in enumerate(stages.searches[0].runs):
+        end_run(run.spec, place / "out", 0.0, RunState.FAILED if number else RunState.DONE)
+    failed = stages.searches[0].runs[1].folder.path.name
+    code, said, errors = augbench("run", "short.toml", "--out", "out", "--launcher", "local", "--retry-failed")
     assert code == 0, said + errors
-    assert placed == [["none"] * 2, ["scale", "randaugment"] * 2]
-    assert "(trial 1 of 2, 10.00 % of the validation images, untuned 0.00 %" in said
-    code, said, errors = augbench(*arguments)
-    assert (code, len(placed)) == (0, 2), said + errors
+    assert [len(names) for names in launched] == [1 + 2 + 2, 4], "one trial again, those of randaugment, and none"
+    assert failed in launched[0]
+
+
+def test_a_run_of_unknown_state_is_told_of_once_and_holds_up_no_other(
+    place: Path, launched: list[list[str]], augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_answer(submissions: object) -> Jobs:
+        raise SlurmError("Slurm gives no answer.")
+
+    monkeypatch.setattr(run_states, "ask_slurm", no_answer)
+    run = stages_of(load_suite("short.toml"), place / "out").final[0]
+    run.folder.write_spec(run.spec)
+    mark_output_folder(place / "out")
+    submission_of(place / "out", [run.folder.path.name], job="17").write()
+    code, _, errors = augbench("run", "short.toml", "--out", "out", "--launcher", "local")
+    assert [len(names) for names in launched] == [4 + 1, 4]
+    assert code == 2
+    assert errors.count("is unknown, so they might be placed twice") == 1
+    assert waiting_in(read_stages(place / "out")) == 0
+    assert len(list(place.glob("out/runs/*/tuning.json"))) == 4
+
+
+def test_a_profile_from_standard_input_is_kept_for_the_job_that_follows(
+    place: Path, launched: list[list[str]], augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: list[str] = []
+
+    def follow_up(self: Local, command: Sequence[str], runs: Sequence[RunFolder], request: LaunchRequest) -> str:
+        words.extend(command)
+        return "Something follows."
+
+    monkeypatch.setattr(Local, "waits", False)
+    monkeypatch.setattr(Local, "launch", lambda *_: None)
+    monkeypatch.setattr(Local, "follow_up", follow_up)
+    text = "[resources]\ncpus = 7\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    _, said, errors = augbench("run", "short.toml", "--out", "out", "--launcher", "local", "--profile", "-")
+    assert "Something follows." in said, errors
+    kept = words[words.index("--profile") + 1]
+    assert Path(kept).read_text() == text
+    assert Path(kept).is_absolute()
+
+
+def test_the_tune_command_reads_a_profile_from_standard_input_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[resources]\ncpus = 7\n")))
+    request = tuning_request(Path("out"), "random", LaunchOptions(profile="-", device="cpu"))
+    assert request.profile.resources.cpus == 7
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_where_no_job_is_left_to_wait_for_the_stages_are_looked_at_again(
+    place: Path, end_run: EndRun, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch, ended: bool
+) -> None:
+    """Trials may end between their submission and the question what follows."""
+    placed: list[PlannedRun] = []
+
+    def launch(
+        self: Local, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]
+    ) -> None:
+        placed.extend(runs)
+
+    def follow_up(self: Local, command: Sequence[str], runs: Sequence[RunFolder], request: LaunchRequest) -> str:
+        for run in placed if ended else ():
+            end_run(run.spec, request.out)
+        return ""
+
+    monkeypatch.setattr(Local, "waits", False)
+    monkeypatch.setattr(Local, "launch", launch)
+    monkeypatch.setattr(Local, "follow_up", follow_up)
+    _, said, _ = augbench("run", "short.toml", "--out", "out", "--launcher", "local")
+    assert len(placed) == (10 if ended else 6)
+    assert ("give the same command again when the trials have ended" in said) is not ended
 
 
 def test_plan_and_a_rehearsal_show_both_stages_and_do_nothing(place: Path, augbench: CommandLine) -> None:
@@ -227,6 +286,18 @@ def test_the_question_about_cost_counts_both_stages(
     assert not (place / "out").exists(), "nothing is begun"
     (place / "profile.toml").write_text("[confirm]\nruns = 10")
     assert augbench("run", "short.toml", "--out", "out", "--profile", "profile.toml")[0] == 0
+
+
+def test_the_question_about_cost_knows_what_trials_cost(
+    place: Path, launched: list[list[str]], end_run: EndRun, augbench: CommandLine
+) -> None:
+    for search in stages_of(load_suite("short.toml"), place / "out").searches:
+        end_run(search.runs[0].spec, place / "out")
+    (place / "profile.toml").write_text("[confirm]\nhours = 0.001\nruns = 1000")
+    code, _, errors = augbench("run", "short.toml", "--out", "out", "--profile", "profile.toml")
+    assert code == 2, "two trials of 11 s are more than 0.001 hours"
+    assert "8 runs to place: about 0.0 device hours, and 6 of unknown cost" in errors
+    assert not launched
 
 
 def test_without_trials_only_runs_whose_values_are_known_are_placed(
