@@ -28,7 +28,7 @@ from augbench.bench.experiment.suite import load_suite
 from augbench.bench.experiment.tuning_cost import SearchKind, TuningCost
 from augbench.bench.launchers.launcher import LaunchRequest, launchers
 from augbench.bench.launchers.ray_jobs import cluster as ray_cluster
-from augbench.bench.planning.plan import plan_of, runs_in_words
+from augbench.bench.planning.plan import Plan, PlannedRun, plan_of, runs_in_words
 from augbench.bench.planning.profile import Profile, load_profile
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.runs.run_states import RunStates
@@ -48,6 +48,7 @@ from augbench.bench.tuning.stages import as_in_trial
 from augbench.bench.tuning.tuning import Tuning, base_of_paper, base_of_suite
 
 NOTHING = "–"
+FEWER = "Fewer --trials cost less."
 
 
 def tune_on(
@@ -103,9 +104,20 @@ def _place_trials(
     if not to_do:
         typer.echo(f"{_title(tuning)}: nothing to compute, in {request.out}.")
     elif not dry_run:
-        record = partial(begin_record, tuning, request.out)
-        place(to_do, request, title=_title(tuning), of=len(planned.runs), yes=yes, begin=record)
+        begin = partial(_begin, tuning, to_do, planned, request, yes=yes)
+        place(to_do, request, title=_title(tuning), of=len(planned.runs), yes=True, begin=begin)
     return [outcome_of(tuning.trial(number, tried, request.out)) for number, tried in enumerate(values)]
+
+
+def _begin(tuning: Tuning, to_do: Sequence[PlannedRun], planned: Plan, request: LaunchRequest, *, yes: bool) -> None:
+    """Ask, since all trials cost about as much as the first, and record what is tuned."""
+    like = tuning.specs(tuning.initial)[0]
+    if not yes:
+        asked, known = (
+            [replace(run, spec=like.with_seed(run.spec.seed)) for run in some] for some in (to_do, planned.runs)
+        )
+        confirm(asked, request, hint=FEWER, known=Plan(tuple(known)))
+    begin_record(tuning, request.out)
 
 
 def _drive_trials(
@@ -115,7 +127,7 @@ def _drive_trials(
     check_tuning(tuning, request)
     left = waiting(tuning, request.out, retry_failed=retry_failed)
     if left and not yes and not dry_run:
-        confirm(left, request, hint="Fewer --trials cost less.")
+        confirm(left, request, hint=FEWER)
     runs = runs_in_words(len(left)) + " to do" if left else "nothing to compute"
     typer.echo(f"{_title(tuning)}; {runs}, in {request.out}.")
     if dry_run:

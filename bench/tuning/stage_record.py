@@ -79,7 +79,7 @@ def check_unchanged(suite: Suite, stages: Stages, out: Path) -> None:
     if changed:
         name = called(repr(suite.name), suite.level)
         raise UserError(
-            f"The suite {name} has changed since its trials in {out} began: {'; '.join(changed)}. Change it "
+            f"What the suite {name} tunes has changed since its trials in {out} began: {'; '.join(changed)}. Change it "
             f"back (as it was: {kept_suite(suite, out)}), or choose another folder with --out. To go on with the suite "
             f"as it is now, delete {path}: trials are placed anew where they differ, and the old ones stay, but count "
             "for nothing."

@@ -136,5 +136,5 @@ def test_a_level_applies_to_trials_and_final_runs(tmp_path: Path) -> None:
     assert next(iter(progress_lines(read_stages(tmp_path), {}))).startswith("small with --budget smoke: stage 1 of 2")
     assert kept_suite(suite.at_level(LevelName.PAPER), tmp_path) == kept_suite(suite, tmp_path), "its own level"
     fewer = parse_suite(text.replace("trials = 3", "trials = 2"), "a test").at_level(LevelName.SMOKE)
-    with pytest.raises(UserError, match="The suite 'small' with --budget smoke has changed"):
+    with pytest.raises(UserError, match="What the suite 'small' with --budget smoke tunes has changed"):
         check_unchanged(fewer, stages_of(fewer, tmp_path), tmp_path)

@@ -297,6 +297,10 @@ def test_the_question_about_cost_knows_what_trials_cost(
     code, _, errors = augbench("run", "short.toml", "--out", "out", "--profile", "profile.toml")
     assert code == 2, "two trials of 11 s are more than 0.001 hours"
     assert "8 runs to place: about 0.0 device hours, and 6 of unknown cost" in errors
+    alone = ("tune", "scale", "--dataset", "mnist5k", "--suite", "short.toml", "--trials", "4", "--out", "out")
+    code, _, errors = augbench(*alone, "--profile", "profile.toml")
+    assert code == 2
+    assert "3 runs to place: about 0.0 device hours. This exceeds" in errors
     assert not launched
 
 
