@@ -105,13 +105,13 @@ def test_what_only_looks_up_or_follows_needs_no_library_that_computes(imported_b
 
 
 @pytest.mark.slow
-def test_a_plan_needs_torch_for_what_is_registered_and_no_other_library_that_computes(
+def test_a_plan_needs_torch_for_what_is_registered_and_scipy_for_the_power_of_tests(
     imported_by: ImportedBy, tmp_path: Path
 ) -> None:
     codes, modules = imported_by(("plan", "digits", "--out", tmp_path), ("plan", "digits", "--out", tmp_path, "--json"))
     assert codes == [0, 0]
-    assert modules & HEAVY == {"torch", "numpy"}
-    assert not modules & {"torchvision", "ray", "submitit", "pyarrow", "augbench.bench.commands.measuring"}
+    assert modules & HEAVY == {"torch", "numpy", "scipy"}
+    assert not modules & {"scipy.stats", "torchvision", "ray", "submitit", "pyarrow", "augbench.bench.commands.measuring"}
 
 
 def test_the_package_itself_imports_nothing() -> None:
