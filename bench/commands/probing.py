@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from augbench.bench.commands.corruptions import CORRUPTED, probe_corruptions
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError, one_of, shortened
@@ -30,7 +31,9 @@ def probe(
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     kind: Annotated[
         list[str],
-        typer.Option(help=f"Transform of the test images: {', '.join(KINDS)}. Can be repeated."),
+        typer.Option(
+            help=f"Changes of the test images: {', '.join(KINDS)}; {CORRUPTED}, as in CIFAR-10-C. Can be repeated."
+        ),
     ] = ["rotation"],  # noqa: B006 - typer copies it
     values: Annotated[
         list[str] | None,
@@ -50,10 +53,10 @@ def probe(
     data: Data = DEFAULT_DATA,
     device: Device = "auto",
 ) -> None:
-    """Measure and plot the accuracy of finished runs on rotated, scaled or sheared test images."""
+    """Measure and plot the accuracy of finished runs on rotated, scaled, sheared or corrupted test images."""
     from augbench.results.studies.probes import finished_runs, probe_runs, summarise_probe, write_probe
 
-    asked = _asked(kind, values or [])
+    corrupted, asked = CORRUPTED in kind, _asked(kind, values or [])
     if not 0 <= draws <= MOST_DRAWS:
         raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
     if on is not None:
@@ -61,8 +64,12 @@ def probe(
     data_root, chosen_device = data_folder(data), choose_device(device)
     found = finished_runs(runs)
     make_folder(out)
-    with_identity = {name: sorted({*taken, KINDS[name].identity}) for name, taken in asked.items()}
     console = Console()
+    if corrupted:
+        probe_corruptions(console, found, out, draws=draws, data_root=data_root, device=chosen_device, on=on)
+    if not asked:
+        return
+    with_identity = {name: sorted({*taken, KINDS[name].identity}) for name, taken in asked.items()}
     with progress_bars(console) as progress:
         task = progress.add_task("transforms", total=len(found) * sum(map(len, with_identity.values())))
         frame = probe_runs(
@@ -82,18 +89,23 @@ def probe(
 
 
 def _asked(kinds: Sequence[str], texts: Sequence[str]) -> dict[str, list[float]]:
-    """Return the values by name of the kind.
+    """Return the values by name of the kind, corruptions left out.
 
     Raises:
         UserError: If a kind is unknown or given twice, or values do not fit it.
     """
     for name in kinds:
-        if name not in KINDS:
-            raise UserError(f"--kind: {one_of('kind of transforms', name, KINDS)}")
+        if name not in (*KINDS, CORRUPTED):
+            raise UserError(f"--kind: {one_of('kind of transforms', name, (*KINDS, CORRUPTED))}")
     if len(set(kinds)) < len(kinds):
         raise UserError(f"--kind {' --kind '.join(kinds)} names a kind twice. Give it once, with all its values.")
+    if texts and CORRUPTED in kinds:
+        raise UserError(
+            f"--kind {CORRUPTED} takes no --values: every corruption has the severities 1 to 5. Omit --values, or "
+            "give the other kinds in a command of their own."
+        )
     if not texts:
-        return {name: list(KINDS[name].usual) for name in kinds}
+        return {name: list(KINDS[name].usual) for name in kinds if name != CORRUPTED}
     if len(texts) != len(kinds):
         raise UserError(
             f"--values is given {len(texts)} times for these kinds: {', '.join(kinds)}. Give --values once for each "

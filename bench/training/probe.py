@@ -73,9 +73,15 @@ def _predict(network: nn.Module, images: Tensor, inverse: Tensor, side: int, dra
 
     if draws is None:
         return predict(network, images, lambda chunk: to_unit_interval(transform(chunk)))
-    levels = torch.cat([transform(chunk) for chunk in images.split(CHUNK)])
+    return probabilities(network, torch.cat([transform(chunk) for chunk in images.split(CHUNK)]), draws)
+
+
+def probabilities(network: nn.Module, images: Tensor, draws: PolicyDraws | None) -> Tensor:
+    """Softmax probabilities of uint8 images (N, C, H, W), averaged over test-time draws if there are any; (N, K)."""
+    if draws is None:
+        return predict(network, images)
     source = generator(draws.seed, "test/0", images.device)
-    return predict_with_draws(network, levels, draws.policy, (draws.count,), source)[draws.count]
+    return predict_with_draws(network, images, draws.policy, (draws.count,), source)[draws.count]
 
 
 def rotation_probe(

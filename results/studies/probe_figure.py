@@ -1,6 +1,6 @@
 """Accuracy against the parameter of a transform of the test images."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -36,17 +36,29 @@ def probe_figure(frame: pd.DataFrame, kind: ProbeKind) -> Figure:
         frame: Of one kind, from `probe_runs` in `results/studies/probes.py`.
         kind: The kind.
     """
+    return curves_figure(frame, _AXIS_LABELS[kind.name], kind.unit)
+
+
+def curves_figure(frame: pd.DataFrame, axis_label: str, unit: str, notes: Iterable[str] = ()) -> Figure:
+    """Draw accuracy (%) against a value; the panels, lines and notes are those of `probe_figure`.
+
+    Args:
+        frame: `value` and `accuracy` of runs, with the other columns that `probe_runs` gives but the kind.
+        axis_label: Name of the horizontal axis.
+        unit: Of the values; decides the scale of that axis.
+        notes: Said first below the figure.
+    """
     comparisons = list(dict.fromkeys(frame["comparison"]))
     labels = list(frame["label"].unique())
     with figure_style(len(labels)):
-        panels = new_panels(comparisons, labels, [*_notes(frame), lines_text(frame)])
+        panels = new_panels(comparisons, labels, [*notes, *_notes(frame), lines_text(frame)])
         looks = method_looks(frame)
         for panel in panels:
             inside = frame[frame["comparison"] == comparisons[panel.index]]
             _draw_curves(panel.axes, inside, in_front(looks, panel.labels))
-            _set_values(panel.axes, kind, frame["value"].tolist())
+            _set_values(panel.axes, unit, frame["value"].tolist())
         panels.axes[0].set_ylim(bottom=0)
-        panels.label(_AXIS_LABELS[kind.name], "Accuracy (%)")
+        panels.label(axis_label, "Accuracy (%)")
         panels.legend()
     return panels.figure
 
@@ -64,18 +76,18 @@ def _draw_curves(axes: Axes, frame: pd.DataFrame, looks: dict[str, Look]) -> Non
         draw_mean(axes, list(mean.index), list(100 * mean), str(label), look, marked=count <= FEW)
 
 
-def _set_values(axes: Axes, kind: ProbeKind, values: Sequence[float]) -> None:
+def _set_values(axes: Axes, unit: str, values: Sequence[float]) -> None:
     """Choose scale and ticks of the horizontal axis; factors over two octaves or more have a logarithmic one."""
     lowest, highest = min(values), max(values)
-    if lowest == highest:
-        axes.set_xticks([lowest])
-    elif kind.unit == "factors" and highest >= 4 * lowest:
+    if lowest == highest or unit == "levels":
+        axes.set_xticks(sorted(set(values)))
+    elif unit == "factors" and highest >= 4 * lowest:
         between = (1.0,) if highest > 2**_MANY_OCTAVES * lowest else (1.0, 1.5)
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_locator(LogLocator(base=2, subs=between))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FormatStrFormatter("%.3g"))
-    elif kind.unit == "degrees":
+    elif unit == "degrees":
         steps = (step for step in _ANGLE_STEPS if highest - lowest <= _MOST_STEPS * step)
         axes.xaxis.set_major_locator(MultipleLocator(next(steps)))
     else:

@@ -1,12 +1,13 @@
 """Probes of finished runs: which runs, the frame of their accuracies, and its files."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
+from torch import nn
 
 from augbench.bench.augmentation.affine_space import shrink
 from augbench.bench.common.errors import UserError, to_paste
@@ -19,7 +20,7 @@ from augbench.bench.runs.output_folder import is_run_folder, run_folders
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.probe import PolicyDraws, accuracies
 from augbench.bench.training.probe_kinds import KINDS, ProbeKind
-from augbench.bench.training.trained import finished_spec, load_network
+from augbench.bench.training.trained import TrainedNetwork, finished_spec, load_network
 from augbench.bench.training.worker import load_dataset
 from augbench.results.figures import write_figure
 from augbench.results.model.csv_text import csv_text
@@ -102,6 +103,49 @@ class _LastDataset:
         return self.data
 
 
+@dataclass(frozen=True)
+class OpenedRun:
+    """A trained network and the data set on whose test images it is probed.
+
+    Attributes:
+        keys: What tells the run from the others: `KEYS` and `dataset`.
+        trained: The network and its method.
+        test_dataset: Name of the data set of the test images.
+        data: That data set.
+    """
+
+    keys: dict[str, Any]
+    trained: TrainedNetwork
+    test_dataset: str
+    data: ImageData
+
+    @property
+    def network(self) -> nn.Module:
+        """The trained network, in evaluation mode."""
+        return self.trained.network
+
+    def draws(self, count: int) -> PolicyDraws | None:
+        """So many test-time draws of the run's own policy; None for 0 and for methods without a policy."""
+        policy = self.trained.method.test_policy() if count else None
+        return None if policy is None else PolicyDraws(policy, count, self.trained.spec.seed)
+
+
+def opened_runs(
+    runs: Sequence[FinishedRun], data_root: Path, device: torch.device, on: str | None
+) -> Iterator[OpenedRun]:
+    """Load one run after the other; arguments and errors are those of `probe_runs`."""
+    load, load_other = _LastDataset(device), _LastDataset(device)
+    for run in runs:
+        trained = load_network(run.folder, data_root, device, load)
+        if on is None:
+            yield OpenedRun(_keys(run), trained, run.labels.dataset, trained.data)
+            continue
+        other = _other_dataset(run.spec.dataset, on)
+        data = load_other(other, data_root)
+        _check_fit(run, trained.data, other, data)
+        yield OpenedRun(_keys(run), trained, other.label, data)
+
+
 def probe_runs(
     runs: Sequence[FinishedRun],
     values: Mapping[str, Sequence[float]],
@@ -130,23 +174,14 @@ def probe_runs(
     Raises:
         UserError: If a trained network or a data set is missing or damaged, or the images of `on` are of another kind.
     """
-    load, load_other = _LastDataset(device), _LastDataset(device)
     rows: list[dict[str, Any]] = []
-    for run in runs:
-        trained = load_network(run.folder, data_root, device, load)
-        test_dataset, test = _probed(run.labels.dataset, trained.data)
-        if on is not None:
-            other = _other_dataset(run.spec.dataset, on)
-            data = load_other(other, data_root)
-            _check_fit(run, trained.data, other, data)
-            test_dataset, test = _probed(other.label, data)
-        policy = trained.method.test_policy() if draws else None
-        policy_draws = None if policy is None else PolicyDraws(policy, draws, trained.spec.seed)
+    for run in opened_runs(runs, data_root, device, on):
+        test_dataset, test = _probed(run.test_dataset, run.data)
+        policy_draws = run.draws(draws)
         for name, asked in values.items():
-            side = trained.data.image_size
-            found = accuracies(trained.network, test, KINDS[name], asked, policy_draws, after_each, side)
+            found = accuracies(run.network, test, KINDS[name], asked, policy_draws, after_each, run.data.image_size)
             count = policy_draws.count if policy_draws else 0
-            common = _keys(run) | {"test_dataset": test_dataset, "kind": name, "draws": count, "test_images": len(test)}
+            common = run.keys | {"test_dataset": test_dataset, "kind": name, "draws": count, "test_images": len(test)}
             rows += [
                 common | {"value": value, "accuracy": accuracy} for value, accuracy in zip(asked, found, strict=True)
             ]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from short_runs import written
 
+from augbench.bench.augmentation.corruptions.corrupt import corrupt
 from augbench.bench.commands.probing import MOST_VALUES, read_values
 from augbench.bench.common.errors import UserError
 from augbench.bench.experiment.spec import RunSpec, dataset_component
@@ -95,6 +96,32 @@ def test_the_table_sums_up(out: Path, tmp_path: Path, augbench: CommandLine) -> 
         assert cells == [label, *shown]
 
 
+def test_corruptions_are_scored_on_the_images_of_the_network(
+    out: Path, tmp_path: Path, augbench: CommandLine, few_digits: None
+) -> None:
+    to = tmp_path / "probes"
+    code, text, errors = augbench("probe", out, "--out", to, "--kind", "corruptions", "--device", "cpu")
+    assert (code, errors) == (0, "")
+    assert {path.name for path in to.iterdir()} == {f"probe-corruptions.{end}" for end in ("csv", "png", "pdf", "svg")}
+    found = rows(to / "probe-corruptions.csv")
+    assert len(found) == 3 * (1 + 5 * 16)
+    for clean in found[::81]:
+        recorded = result(out, clean["folder"])["metrics"]["0"]
+        assert (clean["corruption"], clean["severity"]) == ("clean", "0")
+        for metric in ("accuracy", "nll", "ece"):
+            assert float(clean[metric]) == pytest.approx(recorded[metric]["mean"], rel=1e-5)
+    last = next(row for row in found if (row["corruption"], row["severity"]) == ("fog", "5"))
+    trained = load_network(RunFolder(out / "runs" / last["folder"]), tmp_path, torch.device("cpu"))
+    predicted = predict(trained.network, corrupt(trained.data.test.images, "fog", 5)).argmax(-1)
+    expected = (predicted == trained.data.test.labels).float().mean().item()
+    assert (float(last["accuracy"]), last["extra"]) == (pytest.approx(expected), "False")
+    assert "gaussian-blur (extra)" in text
+    none = next(line for line in text.splitlines() if line.startswith("│ none ")).strip("│ ").split("│")
+    main = [float(row["accuracy"]) for row in found if row["label"] == "none" and row["extra"] == "False"]
+    corrupted = [accuracy for index, accuracy in enumerate(main) if index % 71]
+    assert (none[3].strip(), none[7].strip()) == (f"{100 * sum(corrupted) / 140:.1f}", "100.0")
+
+
 def test_draws_are_those_that_were_recorded(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
     to = tmp_path / "probes"
     options = ("--values", "0", "--draws", "2", "--device", "cpu")
@@ -139,7 +166,10 @@ def one_paragraph(outcome: tuple[int, str, str]) -> str:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--kind", "rotatoin"), "no kind of transforms 'rotatoin'. Did you mean 'rotation'? Valid choices: rotation,"),
+        (
+            ("--kind", "rotatoin"),
+            "no kind of transforms 'rotatoin'. Did you mean 'rotation'? Valid choices: corruptions, rotation,",
+        ),
         (("--kind", "scale", "--kind", "scale"), "--kind scale --kind scale names a kind twice"),
         (("--kind", "scale", "--values", "0"), "0 is out of range for scale. Give factors from 0.01 to 100"),
         (("--kind", "x-scale", "--values", "-1:1:0.5"), "-1 is out of range for x-scale"),
@@ -153,6 +183,8 @@ def one_paragraph(outcome: tuple[int, str, str]) -> str:
         (("--values", "90:-90:10"), "needs a positive step"),
         (("--values", "0:90:0.01"), "has more than 1000 values"),
         (("--kind", "scale", "--kind", "rotation", "--values", "1"), "once for each --kind"),
+        (("--kind", "corruptions", "--values", "1,2"), "--kind corruptions takes no --values"),
+        (("--kind", "corruption"), "Did you mean 'corruptions'?"),
         (("--draws", "-1"), "--draws must be from 0 to 1024, not -1"),
         (("--on", "rotmnits"), "no data set 'rotmnits'. Did you mean 'rotmnist'?"),
         (("--device", "cuda:9"), "no device 'cuda:9'"),

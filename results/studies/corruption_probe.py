@@ -1,0 +1,175 @@
+"""Probes with corrupted test images: scores of each corruption and severity, their summary, files and figure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from augbench.bench.augmentation.corruptions.corrupt import CORRUPTIONS, SEVERITIES, corrupt, offered
+from augbench.bench.common.files import make_folder, write_text
+from augbench.bench.training.metrics import score
+from augbench.bench.training.probe import probabilities
+from augbench.results.figures import write_figure
+from augbench.results.model.csv_text import csv_text
+from augbench.results.model.frame import KEYS
+from augbench.results.statistics.bootstrap import mean_interval
+from augbench.results.studies.probe_figure import curves_figure
+from augbench.results.studies.probes import FinishedRun, OpenedRun, opened_runs
+
+CLEAN = "clean"
+REFERENCE = "none"
+
+SCORES = ("accuracy", "nll", "ece")
+COLUMNS = (*KEYS, "dataset", "test_dataset", "corruption", "severity", "extra", "draws", *SCORES, "test_images")
+"""Columns of the frame and of its CSV file: `corruption` is "clean" and `severity` 0 for the test images themselves;
+`extra` corruptions count in no mean."""
+
+
+@dataclass(frozen=True)
+class CorruptionProbe:
+    """What runs make of corrupted test images.
+
+    Attributes:
+        frame: A row for each run, corruption and severity, with `COLUMNS`; first those of the clean images.
+        right: By folder of the run: for each test image, the share of its main corruptions, over all severities, in
+            which the most probable class is the label; (N,).
+    """
+
+    frame: pd.DataFrame
+    right: dict[str, NDArray[np.float64]]
+
+
+def probe_corrupted(
+    runs: Sequence[FinishedRun],
+    *,
+    draws: int,
+    data_root: Path,
+    device: torch.device,
+    on: str | None = None,
+    after_each: Callable[[], object] = lambda: None,
+) -> CorruptionProbe:
+    """Score runs on corrupted test images, which are the same for all runs on a data set.
+
+    The images are those that the network takes, as in CIFAR-10-C: what a data set has done to them stays done.
+
+    Args:
+        runs: From `finished_runs`.
+        draws: Test-time draws from a run's own policy; 0 for none. Methods without a policy have none.
+        data_root: Folder of downloaded data sets.
+        device: Where to compute.
+        on: Name of the data set whose test images are corrupted; None for each run's own.
+        after_each: Called after each of the `CORRUPTIONS` of each run, offered for its images or not.
+
+    Raises:
+        UserError: If a trained network or a data set is missing or damaged, or the images of `on` are of another kind.
+    """
+    rows: list[dict[str, Any]] = []
+    right: dict[str, NDArray[np.float64]] = {}
+    for run in opened_runs(runs, data_root, device, on):
+        found, right[run.keys["folder"]] = _scores(run, draws, after_each)
+        rows += found
+    return CorruptionProbe(pd.DataFrame(rows, columns=list(COLUMNS)), right)
+
+
+def _scores(run: OpenedRun, draws: int, after_each: Callable[[], object]) -> tuple[list[dict[str, Any]], Any]:
+    test, policy_draws = run.data.test, run.draws(draws)
+    labels, bins = test.labels.cpu().numpy(), run.trained.spec.protocol.calibration_bins
+    common = run.keys | {"test_dataset": run.test_dataset, "test_images": len(test)}
+    common["draws"] = policy_draws.count if policy_draws else 0
+    rows, right = [], []
+
+    def add(images: torch.Tensor, name: str, severity: int, *, extra: bool) -> None:
+        found = probabilities(run.network, images, policy_draws).cpu().numpy()
+        scores = score(found, labels, bins)
+        kept = {metric: scores[metric] for metric in SCORES}
+        rows.append(common | {"corruption": name, "severity": severity, "extra": extra} | kept)
+        if severity and not extra:
+            right.append(found.argmax(1) == labels)
+
+    add(test.images, CLEAN, 0, extra=False)
+    here = offered(test.images.shape[1])
+    for name, corruption in CORRUPTIONS.items():
+        for severity in SEVERITIES if name in here else ():
+            add(corrupt(test.images, name, severity), name, severity, extra=corruption.extra)
+        after_each()
+    return rows, np.mean(right, axis=0)
+
+
+def summarise_corruptions(probe: CorruptionProbe) -> pd.DataFrame:
+    """Summarise a probe.
+
+    Args:
+        probe: From `probe_corrupted`.
+
+    Returns:
+        A row for each comparison and label: `comparison`, `label`, `seeds`; means over seeds of `clean`, the accuracy
+        on the clean images, and over the main corruptions and all severities `accuracy` (cA), `nll` (cNLL) and `ece`
+        (cCE); `low` and `high`, the ends of a 95 % bootstrap interval of cA over seeds and test images, NaN for one
+        seed; and `mce`: the mean over the main corruptions of the error over all severities divided by that of `none`
+        (Hendrycks and Dietterich, 2019, section 4.1, with `none` in place of AlexNet), NaN where the comparison has no
+        `none` or it makes no error.
+    """
+    rows = []
+    for (comparison, label), group in probe.frame.groupby(["comparison", "label"], sort=False):
+        corrupted = _main(group)
+        right = [probe.right[folder] for folder in group["folder"].unique()]
+        interval = mean_interval(np.stack(right))
+        rows.append(
+            {
+                "comparison": comparison,
+                "label": label,
+                "seeds": group["seed"].nunique(),
+                "clean": group.loc[group["severity"] == 0, "accuracy"].mean(),
+                **{metric: corrupted[metric].mean() for metric in SCORES},
+                "low": interval.low,
+                "high": interval.high,
+                "mce": _mean_corruption_error(probe.frame[probe.frame["comparison"] == comparison], str(label)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _main(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[(frame["severity"] > 0) & ~frame["extra"]]
+
+
+def _mean_corruption_error(frame: pd.DataFrame, label: str) -> float | None:
+    main = _main(frame)
+    errors = (1 - main["accuracy"]).groupby([main["label"], main["corruption"]]).mean()
+    if REFERENCE not in errors.index.get_level_values(0) or (errors[REFERENCE] == 0).any():
+        return None
+    return float((errors[label] / errors[REFERENCE]).mean())
+
+
+def accuracy_by_corruption(frame: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy over all severities and seeds of one comparison: a row for each corruption, a column for each label."""
+    corrupted = frame[frame["severity"] > 0]
+    means = corrupted.groupby(["corruption", "label"], sort=False)["accuracy"].mean().unstack()
+    return means.loc[corrupted["corruption"].unique(), corrupted["label"].unique()]
+
+
+def write_corruptions(probe: CorruptionProbe, out: Path) -> list[Path]:
+    """Write `probe-corruptions.csv` with the unrounded numbers, and the curves as PNG, PDF and SVG.
+
+    Raises:
+        UserError: If the folder cannot be written to.
+    """
+    stem = make_folder(out) / "probe-corruptions"
+    table = stem.with_suffix(".csv")
+    write_text(table, csv_text(probe.frame))
+    count = _main(probe.frame)["corruption"].nunique()
+    notes = [f"Mean over {count} corruptions of CIFAR-10-C, recomputed; 0: the images without any."]
+    curves = by_severity(probe.frame)
+    return [table, *write_figure(curves_figure(curves, "Severity of the corruptions", "levels", notes), stem)]
+
+
+def by_severity(frame: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy of each run by severity, `value`: the mean over the main corruptions; 0 for the clean images."""
+    keys = [*KEYS, "dataset", "test_dataset", "draws", "severity"]
+    means = frame[~frame["extra"]].groupby(keys, sort=False)["accuracy"].mean().reset_index()
+    return means.rename(columns={"severity": "value"})
