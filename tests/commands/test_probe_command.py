@@ -96,9 +96,8 @@ def test_the_table_sums_up(out: Path, tmp_path: Path, augbench: CommandLine) -> 
         assert cells == [label, *shown]
 
 
-def test_corruptions_are_scored_on_the_images_of_the_network(
-    out: Path, tmp_path: Path, augbench: CommandLine, few_digits: None
-) -> None:
+@pytest.mark.slow
+def test_corruptions_are_scored_on_the_images_of_the_network(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
     to = tmp_path / "probes"
     code, text, errors = augbench("probe", out, "--out", to, "--kind", "corruptions", "--device", "cpu")
     assert (code, errors) == (0, "")
@@ -120,6 +119,17 @@ def test_corruptions_are_scored_on_the_images_of_the_network(
     main = [float(row["accuracy"]) for row in found if row["label"] == "none" and row["extra"] == "False"]
     corrupted = [accuracy for index, accuracy in enumerate(main) if index % 71]
     assert (none[3].strip(), none[7].strip()) == (f"{100 * sum(corrupted) / 140:.1f}", "100.0")
+
+
+@pytest.mark.slow
+def test_corruptions_with_draws(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
+    (run,) = (out / "runs").glob("scale_*")
+    options = ("--kind", "corruptions", "--draws", "2", "--device", "cpu")
+    assert augbench("probe", run, "--out", tmp_path / "probes", *options)[0] == 0
+    clean, *corrupted = rows(tmp_path / "probes" / "probe-corruptions.csv")
+    recorded = result(out, run.name)["metrics"]["2"]["accuracy"]["values"][0]
+    assert float(clean["accuracy"]) == pytest.approx(recorded)
+    assert {row["draws"] for row in corrupted} == {"2"}
 
 
 def test_draws_are_those_that_were_recorded(out: Path, tmp_path: Path, augbench: CommandLine) -> None:
