@@ -111,7 +111,14 @@ def test_a_plan_needs_torch_for_what_is_registered_and_scipy_for_the_power_of_te
     codes, modules = imported_by(("plan", "digits", "--out", tmp_path), ("plan", "digits", "--out", tmp_path, "--json"))
     assert codes == [0, 0]
     assert modules & HEAVY == {"torch", "numpy", "scipy"}
-    assert not modules & {"scipy.stats", "torchvision", "ray", "submitit", "pyarrow", "augbench.bench.commands.measuring"}
+    assert not modules & {
+        "scipy.stats",
+        "torchvision",
+        "ray",
+        "submitit",
+        "pyarrow",
+        "augbench.bench.commands.measuring",
+    }
 
 
 def test_the_package_itself_imports_nothing() -> None:
