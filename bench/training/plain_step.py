@@ -15,7 +15,7 @@ from augbench.bench.training.cost import Clock, repeated
 from augbench.bench.training.forward_pass import ForwardPass
 from augbench.bench.training.optimizer import network_optimizer
 from augbench.bench.training.provenance import describe_device
-from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.stopping import StopRequested, StopSignal
 from augbench.bench.training.trainer import Trainer, build_network
 
 WARM_UP_STEPS, WARM_UP_SECONDS = 3, 0.3
@@ -81,7 +81,8 @@ def _plain_step(trainer: Trainer, images: int) -> Callable[[], object]:
 
 def _unless_stopped(step: Callable[[], object], stop: StopSignal) -> Callable[[], object]:
     def checked() -> None:
-        stop.check()
+        if cause := stop.look():
+            raise StopRequested(cause)
         step()
 
     return checked

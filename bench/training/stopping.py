@@ -59,9 +59,13 @@ class StopSignal:
         if self.cause is None or cause is StopCause.TAKEN_OVER:
             self.cause = cause
 
-    def check(self) -> None:
-        """Raise StopRequested if it was asked to stop."""
+    def look(self) -> StopCause | None:
+        """Return why it is to stop, if it is."""
         if self.parent is not None and os.getppid() != self.parent:
             self.request(StopCause.LAUNCHER_GONE)
-        if self.cause is not None:
-            raise StopRequested(self.cause)
+        return self.cause
+
+    def check(self) -> None:
+        """Raise StopRequested if it was asked to stop."""
+        if cause := self.look():
+            raise StopRequested(cause)
