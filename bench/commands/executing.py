@@ -28,7 +28,7 @@ from augbench.bench.launching.launch import prepare_launch
 from augbench.bench.planning.plan import Plan, PlannedRun, runs_in_words
 from augbench.bench.planning.recorded_tuning import record_tuning
 from augbench.bench.runs.cancelling import SECONDS_TO_STOP, wait_until_stopped
-from augbench.bench.runs.run_folder import RunState
+from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.tuning.driving import check_tuning, waiting
 from augbench.bench.tuning.results import why_none
 from augbench.bench.tuning.stage_record import check_unchanged, kept_suite, tried_before, write_stages
@@ -72,7 +72,7 @@ def execute(
         UserError: If something is wrong before the start.
         typer.Exit: With status 130 after Ctrl-C, and with 1 if the user answers that it shall not start.
     """
-    stages = _settled_stages(suite, request, retry_failed=retry_failed)
+    stages = _settled_stages(suite, request, retry_failed=retry_failed and trials)
     _check_search(suite, request)
     tell_about(stages.plan)
     tell_about_tuning(suite, stages)
@@ -127,13 +127,12 @@ class _Work(NamedTuple):
     runs: tuple[PlannedRun, ...]
     searches: tuple[Search, ...] = ()
 
-    def is_broken_off(self, request: LaunchRequest) -> bool:
-        """Whether any of it was cancelled, or has failed where the first failure stops everything."""
-        trials = [run for one in self.searches for run in one.runs if run.state is not RunState.FAILED]
-        folders = [run.folder for run in (*self.runs, *trials)]
-        if any(folder.cancel_request.exists() for folder in folders):
-            return True
-        return request.fail_fast and any(folder.state() is RunState.FAILED for folder in folders)
+
+def _is_broken_off(folders: Sequence[RunFolder], request: LaunchRequest) -> bool:
+    """Whether a run was cancelled, or has failed where the first failure stops everything."""
+    if any(folder.cancel_request.exists() for folder in folders):
+        return True
+    return request.fail_fast and any(folder.state() is RunState.FAILED for folder in folders)
 
 
 def _first_work(suite: Suite, stages: Stages, request: LaunchRequest, *, retry_failed: bool, trials: bool) -> _Work:
@@ -170,10 +169,10 @@ class _Execution:
         """Place what can be placed until nothing is left; returns the stages with what became of it."""
         placed = False
         while any(work := self._next(stages)):
-            self._place(stages, work)
+            is_broken_off = self._place(stages, work)
             placed = True
             stages = find_stages(self.suite, self.request.out)
-            if work.is_broken_off(self.request):
+            if is_broken_off:
                 break
         record_tuning(stages.costs | self.suite.tunings(), stages.plan)
         write_stages(self.suite, stages, self.request.out)
@@ -190,18 +189,22 @@ class _Execution:
         self.seen |= {run.spec.identity for run in work.runs}
         return work
 
-    def _place(self, stages: Stages, work: _Work) -> None:
+    def _place(self, stages: Stages, work: _Work) -> bool:
+        """Place something; returns whether it was broken off: cancelled, or failed where one failure stops all."""
         costs = stages.costs | self.suite.tunings()
         record_tuning(costs, stages.plan)
         try:
             if work.searches:
-                stages = self._drive(stages, work)
+                stages, is_broken_off = self._drive(stages, work)
+                if is_broken_off:
+                    return True
             if work.runs:
                 title = f"{self.suite.title}{stage_in_words(stages)}"
                 begin = partial(self._begin, stages, work)
                 place(work.runs, self.request, title=title, of=len(stages.plan.runs), yes=True, begin=begin)
         finally:  # also after Ctrl-C, since other commands may resume the runs
             record_tuning(costs, stages.plan)
+        return _is_broken_off([run.folder for run in work.runs], self.request)
 
     def _begin(self, stages: Stages, work: _Work) -> None:
         """Ask once about everything, when all has been checked, and record what is about to be placed."""
@@ -215,8 +218,8 @@ class _Execution:
     def _trials_left(self, search: Search) -> list[PlannedRun]:
         return waiting(search.tuning, self.request.out, retry_failed=self.retry_failed)
 
-    def _drive(self, stages: Stages, work: _Work) -> Stages:
-        """Have Ray Tune carry out one search after the other; returns the stages with what became of them."""
+    def _drive(self, stages: Stages, work: _Work) -> tuple[Stages, bool]:
+        """Have Ray Tune carry out one search after the other, until one is broken off; returns what became of them."""
         for search in work.searches:
             check_tuning(search.tuning, self.request)
         if work.runs:
@@ -227,7 +230,11 @@ class _Execution:
             outcomes = drive_with_bar(search.tuning, self.request, retry_failed=self.retry_failed)
             stages = stages.with_outcomes(search, outcomes)
             write_stages(self.suite, stages, self.request.out)
-        return stages
+            before = {run.folder.path for run in search.runs if run.state is RunState.FAILED}
+            folders = [folder for one in outcomes for folder in one.trial.folders]
+            if _is_broken_off([folder for folder in folders if folder.path not in before], self.request):
+                return stages, True
+        return stages, False
 
 
 def _raise_cancelled(stages: Stages) -> None:

@@ -35,11 +35,12 @@ def kept_suite(suite: Suite, out: Path) -> Path:
 
 
 def write_stages(suite: Suite, stages: Stages, out: Path) -> None:
-    """Record what is tuned and how far it is; nothing, also of before, where nothing is tuned any more."""
+    """Record what is tuned and how far it is; where nothing is tuned any more, that nothing waits any more."""
     path = record_path(suite, out)
+    known = read_stage_record(path)
     if not stages.searches:
-        path.unlink(missing_ok=True)
-        kept_suite(suite, out).unlink(missing_ok=True)
+        if known is not None and known["waiting"]:
+            write_json(path, {**known, "waiting": 0})
         return
     content = {
         "suite": called(suite.name, suite.level),
@@ -48,7 +49,7 @@ def write_stages(suite: Suite, stages: Stages, out: Path) -> None:
         "waiting": len(stages.waiting),
     }
     make_folder(path.parent)
-    if content != read_stage_record(path):
+    if content != known:
         write_json(path, content)
     write_text(kept_suite(suite, out), suite.text)
 

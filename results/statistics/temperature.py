@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 from augbench.bench.training.metrics import Floats, Integers
 
@@ -16,6 +16,7 @@ HIGHEST = 20.0
 """Highest temperature; the lowest is its inverse. Without errors, or where nothing was learned, none is best."""
 REPEATS = 5
 PRECISION = 1e-4  # of the logarithm of a temperature
+SMALL_ODDS = -30.0  # logarithm of odds below which log(1 + odds) is the odds
 
 
 class CrossFitted(NamedTuple):
@@ -37,14 +38,19 @@ def tempered(probabilities: Floats, temperature: float) -> Floats:
 def fit_temperature(probabilities: Floats, labels: Integers) -> float:
     """Find the temperature with the lowest mean negative log-likelihood (Guo et al., 2017), up to `HIGHEST`.
 
-    The search is over log T; the loss is convex in 1/T, so it has one minimum.
+    The search is over log T; the loss is convex in 1/T, so it has one minimum. The logarithm of the loss is compared,
+    since the loss itself is rounded to 0 where all images are right and T is low.
     """
     logs = _logarithms(probabilities)
-    mean_of_own = float(np.mean(logs[np.arange(len(labels)), labels]))
+    images = np.arange(len(labels))
+    others = logs - logs[images, labels][:, None]
+    others[images, labels] = -math.inf
 
     def loss(log_temperature: float) -> float:
-        inverse = math.exp(-log_temperature)
-        return float(np.mean(np.log(np.exp(inverse * logs).sum(axis=1)))) - inverse * mean_of_own
+        odds = special.logsumexp(math.exp(-log_temperature) * others, axis=1)
+        # log(log(1 + e^odds)), which is `odds` where these are small
+        logs_of_losses = np.where(odds < SMALL_ODDS, odds, np.log(np.logaddexp(0, np.maximum(odds, SMALL_ODDS))))
+        return float(special.logsumexp(logs_of_losses))
 
     ends = (-math.log(HIGHEST), math.log(HIGHEST))
     found = optimize.minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": PRECISION})

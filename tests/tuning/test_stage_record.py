@@ -66,14 +66,15 @@ def test_ranges_that_a_plug_in_has_changed_are_noticed(
         check_unchanged(suite, stages_of(suite, tmp_path), tmp_path)
 
 
-def test_where_nothing_is_tuned_any_more_no_record_is_left(suite: Suite, tmp_path: Path) -> None:
+def test_where_nothing_is_tuned_any_more_nothing_waits_and_no_file_is_lost(suite: Suite, tmp_path: Path) -> None:
     write_stages(suite, stages_of(suite, tmp_path), tmp_path)
     methods = ', { name = "scale", hyperparameters = { copies = 2 } }, { name = "randaugment" }'
     plain = suite_with(("[tuning]\ntrials = 3\n", ""), (methods, ""))
     stages = stages_of(plain, tmp_path)
     check_unchanged(plain, stages, tmp_path)
     write_stages(plain, stages, tmp_path)
-    assert read_stages(tmp_path) == []
+    assert waiting_in(read_stages(tmp_path)) == 0
+    assert kept_suite(plain, tmp_path).exists(), "perhaps it is the very file that the command was given"
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ budget = { epochs = 1 }
 class MadeUpRay:
     """In place of Ray: it ends every run at once, trials with ever better values; `killed` is a trial that it kills.
 
+    If it is `cancelled`, somebody cancels the last trial of each search.
+
     Attributes:
         events: What it was asked for, in order: `tune` or `place` with the names of methods, or `ask`.
     """
@@ -45,6 +47,7 @@ class MadeUpRay:
     def __init__(self, end_run: EndRun) -> None:
         self.end_run = end_run
         self.killed: int | None = None
+        self.cancelled = False
         self.events: list[tuple[str, list[str]]] = []
 
     def drive(self, tuning: Tuning, request: LaunchRequest, *, retry_failed: bool) -> list[Outcome]:
@@ -56,6 +59,8 @@ class MadeUpRay:
         for trial in trials:
             state = RunState.KILLED if trial.number == self.killed else RunState.DONE
             self.end_run(tuning.specs(trial.values)[0], request.out, trial.number / 10, state)
+        if self.cancelled:
+            trials[-1].folders[0].request_cancel()
         return [outcome_of(trial) for trial in trials]
 
     def launch(self, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]) -> None:
@@ -119,6 +124,12 @@ def test_more_trials_of_optuna_add_to_those_there(made_up_ray: MadeUpRay, augben
     assert code == 0, said + errors
     assert made_up_ray.events == [*TUNED, ("place", ["scale", "randaugment"] * 2)]
     assert "(trial 2 of 3, 20.00 % of the validation images" in said
+
+
+def test_nothing_follows_a_search_that_was_cancelled(made_up_ray: MadeUpRay, augbench: CommandLine) -> None:
+    made_up_ray.cancelled = True
+    augbench(*ON_RAY, "--yes")
+    assert made_up_ray.events == TUNED[:1], "no other search, and no run of none"
 
 
 def test_final_runs_that_wait_for_good_are_no_success(made_up_ray: MadeUpRay, augbench: CommandLine) -> None:

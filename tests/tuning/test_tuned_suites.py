@@ -193,6 +193,22 @@ def test_final_runs_wait_for_failed_trials_that_are_tried_again(
     assert failed in launched[0]
 
 
+def test_where_trials_are_left_alone_failed_final_runs_are_tried_again(
+    place: Path, launched: list[list[str]], end_run: EndRun, augbench: CommandLine
+) -> None:
+    stages = stages_of(load_suite("short.toml"), place / "out")
+    for search in stages.searches:
+        for number, run in enumerate(search.runs):
+            end_run(run.spec, place / "out", 0.5, RunState.FAILED if number else RunState.DONE)
+    final = stages_of(load_suite("short.toml"), place / "out").final
+    for number, run in enumerate(final):
+        end_run(run.spec, place / "out", 0.5, RunState.DONE if number else RunState.FAILED)
+    options = ("--launcher", "local", "--no-trials", "--retry-failed")
+    code, said, errors = augbench("run", "short.toml", "--out", "out", *options)
+    assert code == 0, said + errors
+    assert launched == [[final[0].folder.path.name]]
+
+
 def test_a_run_of_unknown_state_is_told_of_once_and_holds_up_no_other(
     place: Path, launched: list[list[str]], augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

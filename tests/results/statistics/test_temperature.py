@@ -40,6 +40,15 @@ def test_without_a_best_temperature_it_stays_in_its_range() -> None:
     assert np.isfinite(tempered(sure, fit_temperature(sure, np.array([1, 0])))).all()
 
 
+def test_without_errors_the_lowest_temperature_is_best_however_small_the_loss() -> None:
+    """Margins of 1 to 80 nats; the loss of the surest images is below the smallest number for most temperatures."""
+    logits = np.zeros((40, 3))
+    logits[:, 0] = np.linspace(1, 80, 40)
+    assert fit_temperature(softmax(logits, axis=1), np.zeros(40, dtype=int)) == pytest.approx(1 / HIGHEST, rel=1e-3)
+    logits[:, 0] += 60
+    assert fit_temperature(softmax(logits, axis=1), np.zeros(40, dtype=int)) == pytest.approx(1 / HIGHEST, rel=1e-3)
+
+
 def test_each_half_has_the_temperature_of_the_other() -> None:
     said, labels = said_and_labels(2, images=101)
     runs = list(cross_fitted(said, labels))
