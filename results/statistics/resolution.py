@@ -56,10 +56,9 @@ class Spread:
 def spread_of(values: ArrayLike) -> Spread | None:
     """Estimate how much differences vary with the seed from the values of finished runs.
 
-    The deviation is the root mean square of those of all pairs, each weighted by its degrees of freedom; pairs whose
-    difference never varies, such as a method and its copy, say nothing and are left out. How unequal
-    they are is what `common_spread` sees beyond chance (Smyth, 2004, section 6.2); with too few methods or seeds for
-    it, they count as equal.
+    The deviation is the root mean square of those of all pairs, each weighted by its degrees of freedom; pairs that
+    never differ, a method and its copy, say nothing and are left out. How unequal they are is what `common_spread` sees
+    beyond chance (Smyth, 2004, section 6.2); with too few methods or seeds for it, they count as equal.
 
     Args:
         values: A row for each seed and a column for each method, NaN where a run is missing; (S, K).
@@ -74,8 +73,8 @@ def spread_of(values: ArrayLike) -> Spread | None:
     if array.ndim != 2:
         raise ValueError(f"Expected values of shape (S, K), got {array.shape}.")
     first, second = np.triu_indices(array.shape[1], 1)
-    _, variances, degrees = moments((array[:, first] - array[:, second]).T)
-    known = np.where(variances > 0, degrees, 0.0)
+    means, variances, degrees = moments((array[:, first] - array[:, second]).T)
+    known = np.where((variances > 0) | (means != 0), np.maximum(degrees, 0.0), 0.0)
     if not (variances * known).any():
         return None
     common = common_spread(array, caution=0)
