@@ -115,6 +115,7 @@ def summarise_corruptions(probe: CorruptionProbe) -> pd.DataFrame:
         `none` or it makes no error.
     """
     rows = []
+    relative = {str(name): _corruption_errors(group) for name, group in probe.frame.groupby("comparison", sort=False)}
     for (comparison, label), group in probe.frame.groupby(["comparison", "label"], sort=False):
         corrupted = _main(group)
         right = [probe.right[folder] for folder in group["folder"].unique()]
@@ -128,7 +129,7 @@ def summarise_corruptions(probe: CorruptionProbe) -> pd.DataFrame:
                 **{metric: corrupted[metric].mean() for metric in SCORES},
                 "low": interval.low,
                 "high": interval.high,
-                "mce": _mean_corruption_error(probe.frame[probe.frame["comparison"] == comparison], str(label)),
+                "mce": relative[str(comparison)].get(str(label)),
             }
         )
     return pd.DataFrame(rows)
@@ -138,12 +139,13 @@ def _main(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["severity"] > 0) & ~frame["extra"]]
 
 
-def _mean_corruption_error(frame: pd.DataFrame, label: str) -> float | None:
+def _corruption_errors(frame: pd.DataFrame) -> dict[str, float]:
+    """Mean corruption error of each label of one comparison; empty without `none`, or where that makes no error."""
     main = _main(frame)
     errors = (1 - main["accuracy"]).groupby([main["label"], main["corruption"]]).mean()
     if REFERENCE not in errors.index.get_level_values(0) or (errors[REFERENCE] == 0).any():
-        return None
-    return float((errors[label] / errors[REFERENCE]).mean())
+        return {}
+    return {str(label): float((errors[label] / errors[REFERENCE]).mean()) for label in main["label"].unique()}
 
 
 def accuracy_by_corruption(frame: pd.DataFrame) -> pd.DataFrame:
