@@ -1,4 +1,4 @@
-"""A small suite with `[tuning]`, and trials of it that have ended: what several files of tests share."""
+"""Small suites with `[tuning]`, and trials that have ended: what several files of tests share."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +20,18 @@ datasets = [{ name = "mnist5k", options = { size = 14 } }, { name = "rotmnist5k"
 methods = [{ name = "none" }, { name = "scale", hyperparameters = { copies = 2 } }, { name = "randaugment" }]
 network = "tiny"
 budget = { epochs = 3 }
+"""
+SHORT = """
+name = "short"
+title = "Short"
+seeds = [0, 1]
+[tuning]
+trials = 2
+[[comparisons]]
+datasets = [{ name = "mnist5k", options = { size = 14 } }]
+methods = [{ name = "none" }, { name = "scale" }, { name = "randaugment" }]
+network = "tiny"
+budget = { epochs = 1 }
 """
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tuned_suite import SHORT
 
 from augbench.bench.commands import executing
 from augbench.bench.experiment.suite import load_suite
@@ -20,19 +21,7 @@ from augbench.bench.tuning.tuning import Tuning
 CommandLine = Callable[..., tuple[int, str, str]]
 EndRun = Callable[..., RunFolder]
 
-SUITE = """
-name = "short"
-title = "Short"
-seeds = [0, 1]
-[tuning]
-trials = 2
-search = "optuna"
-[[comparisons]]
-datasets = [{ name = "mnist5k", options = { size = 14 } }]
-methods = [{ name = "none" }, { name = "scale" }, { name = "randaugment" }]
-network = "tiny"
-budget = { epochs = 1 }
-"""
+SUITE = SHORT.replace("[tuning]", '[tuning]\nsearch = "optuna"')
 
 
 class MadeUpRay:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 from scripted_slurm import submission_of
+from tuned_suite import SHORT
 
 from augbench.bench.commands import executing
 from augbench.bench.commands.options import LaunchOptions
@@ -28,24 +29,11 @@ from augbench.bench.tuning.stages import stages_of
 CommandLine = Callable[..., tuple[int, str, str]]
 EndRun = Callable[..., RunFolder]
 
-SUITE = """
-name = "short"
-title = "Short"
-seeds = [0, 1]
-[tuning]
-trials = 2
-[[comparisons]]
-datasets = [{ name = "mnist5k", options = { size = 14 } }]
-methods = [{ name = "none" }, { name = "scale" }, { name = "randaugment" }]
-network = "tiny"
-budget = { epochs = 1 }
-"""
-
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Be in an empty folder with a short suite."""
-    (tmp_path / "short.toml").write_text(SUITE)
+    (tmp_path / "short.toml").write_text(SHORT)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -109,7 +97,7 @@ def test_a_command_that_was_broken_off_between_the_stages_goes_on(
 
 def test_more_trials_later_add_to_those_there(place: Path, launched: list[list[str]], augbench: CommandLine) -> None:
     augbench("run", "short.toml", "--out", "out", "--launcher", "local")
-    (place / "more.toml").write_text(SUITE.replace("trials = 2", "trials = 4"))
+    (place / "more.toml").write_text(SHORT.replace("trials = 2", "trials = 4"))
     code, said, errors = augbench("run", "more.toml", "--out", "out", "--launcher", "local")
     assert code == 0, said + errors
     assert len(launched[2]) == 4, "two more trials for each of two methods"
@@ -173,7 +161,7 @@ def test_where_runs_were_cancelled_or_the_first_failure_counts_nothing_follows(
 def test_a_search_that_a_launcher_cannot_do_is_refused(
     place: Path, launched: list[list[str]], augbench: CommandLine, launcher: str
 ) -> None:
-    (place / "short.toml").write_text(SUITE.replace("trials = 2", 'trials = 2\nsearch = "asha"'))
+    (place / "short.toml").write_text(SHORT.replace("trials = 2", 'trials = 2\nsearch = "asha"'))
     code, _, errors = augbench("run", "short.toml", "--out", "out", "--launcher", launcher)
     assert code == 2
     assert "search = 'asha', which only the launcher ray can do, and not" in errors
@@ -356,7 +344,7 @@ def test_real_runs_are_made_once_each_and_shown_as_tuned(
     place: Path, augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    text = SUITE.replace('{ name = "none" }, ', "")
+    text = SHORT.replace('{ name = "none" }, ', "")
     (place / "short.toml").write_text(text)
     arguments = ("run", "short.toml", "--out", "out", "--launcher", "local", "--workers", "2")
     code, said, errors = augbench(*arguments)
