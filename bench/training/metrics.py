@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.integer[Any]]
 
+SMALLEST = float(np.finfo(np.float32).tiny)
+"""What probabilities are floored at before their logarithm: the smallest normal float32, 2⁻¹²⁶."""
+
 # Probabilities arrive as float32 sums of up to a few hundred terms.
 ROW_SUM_TOLERANCE = 1e-4
 
@@ -55,9 +58,9 @@ def accuracy(probabilities: Floats, labels: Integers) -> float:
 
 
 def negative_log_likelihood(probabilities: Floats, labels: Integers) -> float:
-    """Mean of −ln p(label), in nats; p is floored at the smallest normal float32, 2⁻¹²⁶."""
+    """Mean of −ln p(label), in nats; p is floored at `SMALLEST`."""
     likelihood = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    return float(-np.mean(np.log(np.maximum(likelihood, np.finfo(np.float32).tiny))))
+    return float(-np.mean(np.log(np.maximum(likelihood, SMALLEST))))
 
 
 def brier_score(probabilities: Floats, labels: Integers) -> float:

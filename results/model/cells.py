@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from augbench.results.model.definitions import LEVEL
 from augbench.results.model.frame import Runs
 from augbench.results.model.table import Cell, mean_cell
+from augbench.results.statistics.moderated import LEVEL
 from augbench.results.statistics.paired import best_methods
 
 LOWER_IS_BETTER = ("nll", "brier", "ece", "ece_equal_mass")

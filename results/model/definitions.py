@@ -6,10 +6,7 @@ import pandas as pd
 
 from augbench.bench.common.wording import few_names, listed
 from augbench.results.model.table import NOTHING
-from augbench.results.statistics.moderated import LEAST_METHODS, LEAST_SEEDS
-
-LEVEL = 0.05
-"""Significance level of what is bold."""
+from augbench.results.statistics.moderated import LEAST_METHODS, LEAST_SEEDS, LEVEL
 
 BOLD = (
     "Bold: methods with all seeds that no other one significantly beats (higher accuracy, lower NLL, Brier score or "

@@ -6,9 +6,8 @@ import pandas as pd
 
 from augbench.bench.common.wording import counted, two_digits
 from augbench.results.model.cells import asked_seeds, by_comparison, is_single_epoch, scores_of
-from augbench.results.model.definitions import LEVEL
 from augbench.results.model.frame import Runs
-from augbench.results.statistics.moderated import LEAST_SEEDS
+from augbench.results.statistics.moderated import LEAST_SEEDS, LEVEL
 from augbench.results.statistics.paired import by_seed
 from augbench.results.statistics.resolution import POWER, smallest_difference, spread_of
 

@@ -17,6 +17,9 @@ from scipy.special import digamma, polygamma, stdtr
 
 Floats = NDArray[np.float64]
 
+LEVEL = 0.05
+"""Significance level of all tests of a family together."""
+
 LEAST_SEEDS = 3
 """Fewest seeds for a test. One difference has no spread, and the spread of two is known only to its order of magnitude:
 two differences that happen to be close would pass for a certain one."""

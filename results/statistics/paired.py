@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from augbench.results.statistics.moderated import common_spread, t_tests
+from augbench.results.statistics.moderated import LEVEL, common_spread, t_tests
 
 DECIMALS = 12
 """Values are rounded to so many decimals before they are compared: 0.9 − 0.8 and 0.7 − 0.6 are one number, not two."""
@@ -134,7 +134,7 @@ def compare_family(wide: pd.DataFrame, pairs: Sequence[Pair], methods: int | Non
     return {pair: PairTest(*test) for pair, test in zip(pairs, tests, strict=True)}
 
 
-def best_methods(values: pd.DataFrame, *, higher_is_better: bool, asked: int, level: float = 0.05) -> Best:
+def best_methods(values: pd.DataFrame, *, higher_is_better: bool, asked: int, level: float = LEVEL) -> Best:
     """Find the methods that may be the best: those that no other one is shown to beat.
 
     All pairs of methods are tested as one family: any two equal methods are told apart with at most the probability

@@ -20,6 +20,7 @@ from scipy.special import chdtri, ndtr, polygamma, stdtrit
 
 from augbench.results.statistics.moderated import (
     LEAST_SEEDS,
+    LEVEL,
     Floats,
     common_spread,
     expected_common_spread,
@@ -29,9 +30,6 @@ from augbench.results.statistics.moderated import (
 
 POWER = 0.8
 """Probability with which a difference shall be found."""
-
-LEVEL = 0.05
-"""Significance level of all pairs together."""
 
 MOST_SEEDS = 1000
 """Beyond so many seeds, it does not matter how many."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, special
 
-from augbench.bench.training.metrics import Floats, Integers
+from augbench.bench.training.metrics import SMALLEST, Floats, Integers
 
 HIGHEST = 20.0
 """Highest temperature; the lowest is its inverse. Without errors, or where nothing was learned, none is best."""
@@ -59,7 +59,7 @@ def fit_temperature(probabilities: Floats, labels: Integers) -> float:
 
 def _logarithms(probabilities: Floats) -> Floats:
     """Logarithms of probabilities, those of the most probable class 0; p is floored as in the log-likelihood."""
-    logs = np.log(np.maximum(probabilities.astype(np.float64), np.finfo(np.float32).tiny))
+    logs = np.log(np.maximum(probabilities.astype(np.float64), SMALLEST))
     return np.asarray(logs - logs.max(axis=1, keepdims=True))
 
 

@@ -9,10 +9,9 @@ import pandas as pd
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.wording import few_names
-from augbench.results.model.definitions import LEVEL
 from augbench.results.model.frame import Runs
 from augbench.results.statistics.bootstrap import Interval, Weights, mean_intervals
-from augbench.results.statistics.moderated import LEAST_SEEDS
+from augbench.results.statistics.moderated import LEAST_SEEDS, LEVEL
 from augbench.results.statistics.paired import compare_family
 from augbench.results.statistics.resolution import smallest_difference, spread_of
 

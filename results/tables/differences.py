@@ -9,13 +9,12 @@ import pandas as pd
 
 from augbench.bench.common.wording import few_names
 from augbench.results.model.cells import accuracy_digits, asked_seeds, by_comparison, is_single_epoch, scores_of
-from augbench.results.model.definitions import LEVEL
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import MOST_NAMED, run_notes
 from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, number, signed
 from augbench.results.statistics.bootstrap import Floats, Interval, Weights, mean_intervals
 from augbench.results.statistics.improvement import Improvement, probability_of_improvement
-from augbench.results.statistics.moderated import LEAST_METHODS, LEAST_SEEDS
+from augbench.results.statistics.moderated import LEAST_METHODS, LEAST_SEEDS, LEVEL
 from augbench.results.statistics.paired import PairTest, best_methods, by_seed, compare_family, paired_differences
 from augbench.results.tables.comparison import row_of, with_draws
 
