@@ -309,13 +309,13 @@ def test_albumentations_draws_the_images_and_maps_of_augbench(name: str, albumen
     assert isinstance(policy, AffinePolicy)
     transform = load(policy_text(policy, "albumentations", ORIGIN))["LearnedPolicy"]()
     transform.set_random_seed(3)
-    drawn = [transform.get_params_dependent_on_data({"shape": (32, 32)}, {}) for _ in range(20_000)]
+    drawn = [transform.get_params_dependent_on_data({"shape": (32, 32)}, {}) for _ in range(100_000)]
     inverse = torch.from_numpy(matrices_in_space(np.stack([one["matrix"] for one in drawn]), 32))
     shift = torch.tensor(np.stack([one["shift"] for one in drawn]))
     linear = torch.linalg.inv(torch.nn.functional.pad(inverse, (0, 0, 0, 1)) + torch.diag(torch.tensor([0.0, 0, 1])))
     before = torch.eye(3, dtype=torch.float64).repeat(len(drawn), 1, 1)
     before[:, :2, 2] = -shift.flip(1) * 2 / 32
-    own = AffineDraws(policy, 32, CPU).sample_transforms(20_000, seeded(8))
+    own = AffineDraws(policy, 32, CPU).sample_transforms(100_000, seeded(8))
     same_law((linear @ before)[:, :2], own)
     for channels, scale in ((1, 255), (3, 1)):
         images = some_images(200, channels, 32)
