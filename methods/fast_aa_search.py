@@ -120,12 +120,12 @@ class DensityMatching:
         """Share of the held-out images that the network gets right under at least one of the draws; a scalar."""
         draws, generator = self.hyperparameters.draws, self.problem.generator
         right = torch.zeros((), dtype=torch.long, device=held_out.labels.device)
-        for batch in torch.arange(len(held_out), device=right.device).split(self.hyperparameters.search_batch_size):
-            labels = held_out.labels[batch]
-            images = self.problem.base.before(repeat(held_out.images[batch], draws))
+        for part in torch.arange(len(held_out), device=right.device).split(self.hyperparameters.search_batch_size):
+            batch = held_out.subset(part)
+            images = self.problem.base.before(repeat(batch.images, draws))
             images = apply_in_turn(images, policy.draw(len(images), self.mapping, generator), self.space, generator)
             predictions = network(self.problem.base.after(images)).argmax(1)
-            right += right_at_least_once(predictions.view(draws, -1), labels).sum()
+            right += right_at_least_once(predictions.view(draws, -1), batch.labels).sum()
             self.problem.count_passes(len(images))
         return right / len(held_out)
 
