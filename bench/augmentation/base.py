@@ -5,6 +5,7 @@ from functools import cache
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from augbench.bench.augmentation.resampling import windows
 
@@ -50,23 +51,26 @@ class BaseAugmentation:
         """
         if not self.moves:
             return images
-        batch, size = len(images), images.shape[-1]
-        padded = self._padded(images)
-        places = _places(self.padding, self.flips, size, padded[0].numel(), images.device)
-        drawn = torch.randint(len(places), (copies * batch,), device=images.device, generator=self.source)
-        first = torch.arange(0, padded[0].numel(), padded[0, 0].numel(), device=images.device)
-        starts = places.index_select(0, drawn).view(copies, batch) + first
-        return windows(padded, size).index_select(0, starts.flatten())
+        shape, device = images.shape[1:], images.device
+        starts, corners = _places(self.padding, self.flips, shape[-1], images.numel(), device)
+        drawn = torch.randint(len(starts), (copies * len(images),), device=device, generator=self.source)
+        first = torch.arange(0, images.numel(), shape.numel(), device=device).repeat(copies)
+        windows_of_line = self._line(images).unfold(0, shape.numel(), 1)
+        moved = windows_of_line.index_select(0, first + starts.index_select(0, drawn)).view(-1, *shape)
+        if not self.padding:
+            return moved
+        visible = _frame(self.padding, shape[-1], device).index_select(0, corners.index_select(0, drawn))
+        return moved.bitwise_and_(visible)
 
-    def _padded(self, images: Tensor) -> Tensor:
-        """Pad images with zeros, and mirrored ones where there is a flip; (1 or 2, B, C, S + 2·padding, …)."""
-        *shape, size, _ = images.shape
-        padded = images.new_zeros(1 + self.flips, *shape, *(size + 2 * self.padding,) * 2)
-        inside = padded[..., self.padding : self.padding + size, self.padding : self.padding + size]
-        inside[0] = images
-        if self.flips:
-            inside[1] = images.flip(-1)
-        return padded
+    def _line(self, images: Tensor) -> Tensor:
+        """Put all pixels in one line, then those of mirrored images where there is a flip, with a margin at both ends.
+
+        A crop is a piece of that line which begins some rows and columns from where its image does: copied at once, and
+        not row by row. What lies in it of other rows and images is blackened afterwards.
+        """
+        margin = images.new_zeros(self.padding * (images.shape[-1] + 1))
+        mirrored = [images.flip(-1).flatten()] if self.flips else []
+        return torch.cat((margin, images.flatten(), *mirrored, margin))
 
     def after(self, images: Tensor, normalised: bool = False) -> Tensor:
         """Cut out a square of each image.
@@ -91,16 +95,24 @@ class BaseAugmentation:
 
 
 @cache
-def _places(padding: int, flips: bool, size: int, mirrored: int, device: torch.device) -> Tensor:
-    """Where the crops of a padded image begin, all of them and, where there is a flip, those of its mirror image.
+def _places(padding: int, flips: bool, size: int, pixels: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Where crops begin in the line of `BaseAugmentation`, counted from the first pixel of their image, and in `_frame`.
 
-    The window at row r and column c of the mirror image, counted from the right, is the mirrored crop at (r, c).
-    Mirror images begin `mirrored` pixels later; the result is ((2·padding + 1)², or twice as many).
+    All of them and, where there is a flip, those of the mirrored images, which follow the other `pixels`; each
+    ((2·padding + 1)²,), or twice as many. The window at row r and column c of the mirrored image, counted from the
+    right, is the mirrored crop at (r, c).
     """
     positions = torch.arange(2 * padding + 1, device=device)
-    places = (positions[:, None] * (size + 2 * padding) + positions).flatten()
-    of_mirrors = mirrored + (positions[:, None] * (size + 2 * padding) + positions.flip(0)).flatten()
-    return torch.cat((places, of_mirrors)) if flips else places
+    columns = torch.stack((positions, positions.flip(0))[: 1 + flips])
+    starts, corners = ((positions[:, None] * line + columns[:, None]).flatten(1) for line in (size, size + 2 * padding))
+    return (starts + pixels * torch.arange(len(columns), device=device)[:, None]).flatten(), corners.flatten()
+
+
+@cache
+def _frame(padding: int, size: int, device: torch.device) -> Tensor:
+    """Every crop of a padded image whose bits are all set, none of those of the padding; (·, 1, size, size)."""
+    image = torch.full((1, size, size), 255, dtype=torch.uint8, device=device)
+    return windows(F.pad(image, (padding,) * 4), size)
 
 
 @cache
