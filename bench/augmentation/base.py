@@ -96,7 +96,7 @@ class BaseAugmentation:
 
 @cache
 def _places(padding: int, flips: bool, size: int, pixels: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Where crops begin in the line of `BaseAugmentation`, counted from the first pixel of their image, and in `_frame`.
+    """Where crops begin in the line of `BaseAugmentation`, counted from their image's first pixel, and in `_frame`.
 
     All of them and, where there is a flip, those of the mirrored images, which follow the other `pixels`; each
     ((2·padding + 1)²,), or twice as many. The window at row r and column c of the mirrored image, counted from the

@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from augbench.bench.commands.options import DEFAULT_DATA, AsJson, Data, Device, data_folder
-from augbench.bench.commands.plain import print_json
+from augbench.bench.commands.plain import new_console, print_json
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training.provenance import choose_device
 from augbench.results.statistics.bound import Assumptions, PacBayesBound, PriorMean
@@ -42,10 +41,10 @@ def bound(
     if as_json:
         print_json(found.as_dict())
         return
-    console = Console()
+    console = new_console()
     console.print(_table(found))
-    console.print(_chosen(found), markup=False, highlight=False)
-    console.print(f"\n{found.summary()}", markup=False, highlight=False)
+    console.print(_chosen(found), highlight=False)
+    console.print(f"\n{found.summary()}", highlight=False)
 
 
 def _chosen(found: PacBayesBound) -> str:

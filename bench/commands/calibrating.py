@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from augbench.bench.commands.options import AsJson
-from augbench.bench.commands.plain import print_json
+from augbench.bench.commands.plain import new_console, print_json
 from augbench.bench.commands.showing import Formats, NoCache, SkipDamaged, Sources, load, offering_to_skip
 from augbench.bench.common.errors import UserError, check_known
 
@@ -34,7 +33,7 @@ def calibrate(
     if as_json:
         print_json(to_plain({table.name: [table]}))
     elif out is None:
-        Console().print(to_rich(table))
+        new_console().print(to_rich(table))
     else:
         chosen: Any = formats or FORMATS
         typer.echo("\n".join(map(str, write_table(table, out, chosen))))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from augbench.bench.commands.options import DEFAULT_DATA, AsJson, Data, Device
-from augbench.bench.commands.plain import print_json
+from augbench.bench.commands.plain import new_console, print_json
 from augbench.bench.commands.screen import waiting
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.plain_text import safe
@@ -78,7 +78,7 @@ def _check(name: str, order: Mapping[str, Any], limit: float, *, as_json: bool) 
     from augbench.bench.conformance.apart import run_apart
     from augbench.bench.conformance.outcome import Report
 
-    console = Console()
+    console = new_console()
     with waiting(f"Checking {name} …"):
         show = partial(typer.echo, nl=False, err=as_json)
         report = Report.from_json(run_apart(f"Checking {name}", order, limit, lambda text: show(safe(text))))
@@ -119,12 +119,12 @@ def _print(report: "Report", console: Console) -> None:
     for outcome in report.outcomes:
         told_below = outcome.result is Result.FAILED
         what = outcome.meaning if told_below or not outcome.text else outcome.text
-        table.add_row(outcome.check, f"[{styles.get(outcome.result, 'dim')}]{outcome.result}", escape(what))
+        table.add_row(outcome.check, Text(outcome.result, styles.get(outcome.result, "dim")), what)
     console.print(table)
     for failure in report.failures:
         console.print(f"\n{failure.check}", style="bold red")
-        console.print(f"{failure.text} {failure.advice}".strip(), markup=False, highlight=False)
+        console.print(f"{failure.text} {failure.advice}".strip(), highlight=False)
     checks = len(report.outcomes)
     failed = f"does not keep the contract: it fails {len(report.failures)} of {checks} checks."
     end = "keeps the contract." if report.passed else failed
-    console.print(f"\n{report.method} {end}", markup=False, highlight=False)
+    console.print(f"\n{report.method} {end}", highlight=False)

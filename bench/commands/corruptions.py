@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from augbench.bench.commands.screen import progress_bars
@@ -60,9 +59,9 @@ def _tables(probe: "CorruptionProbe", details: str) -> Iterator[Table]:
     from augbench.results.studies.corruption_probe import summarise_corruptions
 
     for comparison, rows in summarise_corruptions(probe).groupby("comparison", sort=False):
-        yield _summary_table(f"{escape(str(comparison))}, recomputed corruptions{details}", rows)
+        yield _summary_table(f"{comparison}, recomputed corruptions{details}", rows)
         yield _corruption_table(
-            f"{escape(str(comparison))}: accuracy (%) over severities 1 to 5{details}",
+            f"{comparison}: accuracy (%) over severities 1 to 5{details}",
             probe.frame[probe.frame["comparison"] == comparison],
         )
 
@@ -76,7 +75,7 @@ def _summary_table(title: str, rows: "pd.DataFrame") -> Table:
         percents = {name: _percent(row[name]) for name in ("clean", "accuracy", "low", "high", "ece", "mce")}
         interval = f"{percents['low']}…{percents['high']}" if row["seeds"] > 1 else "–"
         cells = (percents["clean"], percents["accuracy"], interval, f"{row['nll']:.3f}")
-        table.add_row(escape(row["label"]), str(row["seeds"]), *cells, percents["ece"], percents["mce"])
+        table.add_row(row["label"], str(row["seeds"]), *cells, percents["ece"], percents["mce"])
     return table
 
 
@@ -88,7 +87,7 @@ def _corruption_table(title: str, frame: "pd.DataFrame") -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("corruption")
     for label in accuracies.columns:
-        table.add_column(escape(str(label)), justify="right", overflow="fold")
+        table.add_column(str(label), justify="right", overflow="fold")
     for name, row in accuracies.iterrows():
         table.add_row(f"{name} (extra)" if CORRUPTIONS[str(name)].extra else str(name), *map(_percent, row))
     return table

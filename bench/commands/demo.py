@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from augbench.bench.commands.options import LaunchDevice, LaunchOptions, RetryFailed, Workers
+from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.showing import show_tables
 from augbench.bench.experiment.suite import load_suite
 
@@ -36,12 +36,12 @@ def show(out: Path) -> None:
     from augbench.results.report import TITLE, write_report
     from augbench.results.tables import write_tables
 
-    console = Console()
+    console = new_console()
     runs = load_runs(out)
     show_tables(runs, ["comparison"])
     console.print("\nWhich symmetries did each learner find?", style="bold")
     for sentence in findings(runs):
-        console.print(f"• {sentence}", markup=False, highlight=False)
+        console.print(f"• {sentence}", highlight=False)
     written = [*write_tables(runs, out / "tables"), *write_figures(runs, out / "figures")]
     report = write_report(runs, out / "report.html", TITLE)
     typer.echo(f"\n{len(written)} files with tables and figures are in {out / 'tables'} and {out / 'figures'}.")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import DEFAULT_OUT, Out, where
-from augbench.bench.commands.plain import duration, in_one_line, print_json, tell_left_out
+from augbench.bench.commands.plain import duration, in_one_line, new_console, print_json, tell_left_out
 from augbench.bench.commands.screen import fits, is_screen
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.plain_text import safe
@@ -47,7 +47,7 @@ def status(
     if as_json:
         print_json(_as_json(overview, now))
         return
-    console = Console()
+    console = new_console()
     for part in _parts(overview, now, console, MOST_ROWS, MOST_RUNNING):
         console.print(part, soft_wrap=isinstance(part, Text))
     tell_left_out(overview.damaged)
@@ -60,7 +60,7 @@ def watch(
     """Keep showing what `augbench status` shows until no run is left to wait for; without a terminal, each change."""
     if not 0.1 <= every <= LONGEST_PAUSE:
         raise UserError(f"--every must be from 0.1 to {LONGEST_PAUSE:,} seconds, not {every:g}.")
-    console = Console()
+    console = new_console()
     monitor = RunMonitor(out)
     try:
         overview = _watch_screen(monitor, every, console) if is_screen(console) else _watch_lines(monitor, every)

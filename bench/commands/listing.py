@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from augbench.bench.commands.options import AsJson
-from augbench.bench.commands.plain import print_json
+from augbench.bench.commands.plain import new_console, print_json
 from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.contract.search_space import KEY as TUNED
 from augbench.bench.contract.search_space import Range
@@ -136,15 +135,15 @@ def _print_overview(cards: dict[str, dict[str, Any]], broken: list[str]) -> None
     columns = ("title", "source") if any("source" in card for card in cards.values()) else ("title",)
     table = Table("name", *({"title": "what", "source": "from"}[column] for column in columns))
     for name, card in cards.items():
-        table.add_row(name, *(escape(card[column]) for column in columns))
-    console = Console()
+        table.add_row(name, *(card[column] for column in columns))
+    console = new_console()
     console.print(table)
     for reason in broken:
-        console.print(reason, style="red", markup=False, soft_wrap=True)
+        console.print(reason, style="red", soft_wrap=True)
 
 
 def _print_card(card: dict[str, Any]) -> None:
-    console = Console()
+    console = new_console()
     for key, value in card.items():
         if isinstance(value, dict):
             lines = [f"  {name}: {_setting_line(details)}" for name, details in value.items()]
@@ -154,7 +153,7 @@ def _print_card(card: dict[str, Any]) -> None:
             lines = []
         first = f"{key}: {_in_words(value)}" if not lines else f"{key}:"
         for line in [first, *lines]:
-            console.print(_wrapped(line, console), markup=False, highlight=False, soft_wrap=True)
+            console.print(_wrapped(line, console), highlight=False, soft_wrap=True)
 
 
 def _wrapped(line: str, console: Console) -> str:

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 
-from augbench.bench.commands.plain import tell_notes
+from augbench.bench.commands.plain import new_console, tell_notes
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
@@ -27,7 +26,7 @@ def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.dev
     threads = torch.get_num_threads()
     keep_freed_memory()  # as runs do
     loaded: tuple[Any, Any] = (None, None)
-    with progress_bars(Console(stderr=True)) as progress:
+    with progress_bars(new_console(errors=True)) as progress:
         task = progress.add_task("measuring", total=len(unknown))
         for group in sorted(unknown, key=lambda group: group.spec.dataset.label):
             spec = group.spec

@@ -12,6 +12,7 @@ from rich.text import Text
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import data_folder
 from augbench.bench.commands.own_options import OwnOptions
+from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.preparing import BarsForProgress
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError, shortened
@@ -49,7 +50,7 @@ def prepare_with_bar(kind: Kind, path: Path, options: OwnOptions, data: Path) ->
         UserError: If it cannot be prepared.
         typer.Exit: With status 130 after Ctrl-C.
     """
-    console = Console(stderr=True)
+    console = new_console(errors=True)
     taken = [entry.name for entry in datasets()]
     try:
         with progress_bars(console) as bars:
@@ -62,7 +63,7 @@ def prepare_with_bar(kind: Kind, path: Path, options: OwnOptions, data: Path) ->
 
 def print_prepared(made: PreparedOwn) -> None:
     """Print what was found, where things are, and how to go on."""
-    console = Console()
+    console = new_console()
     console.print(_table(made.report))
     for sentence in made.report.sentences():
         _print(console, sentence)
@@ -73,7 +74,7 @@ def print_prepared(made: PreparedOwn) -> None:
 
 
 def _print(console: Console, text: str) -> None:
-    console.print(safe(text), markup=False, highlight=False, soft_wrap=True)
+    console.print(safe(text), highlight=False, soft_wrap=True)
 
 
 def _table(report: "Report") -> Table:

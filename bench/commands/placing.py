@@ -10,11 +10,10 @@ from pathlib import Path
 from types import FrameType
 
 import typer
-from rich.console import Console
 
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import where
-from augbench.bench.commands.plain import ask, tell_left_out, tell_notes
+from augbench.bench.commands.plain import ask, new_console, tell_left_out, tell_notes
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.commands.streams import kept_going
 from augbench.bench.common.errors import UserError, to_paste
@@ -64,7 +63,7 @@ def place(
     begin()
     max_parallel = f", at most {request.settings.workers} at a time" if launcher.name == Local.name else ""
     typer.echo(f"{title}: {len(runs)} of {runs_in_words(of)} to do{max_parallel}, in {request.out}.")
-    console = Console()
+    console = new_console()
     try:
         with stopped_by_signals(), kept_going(), launch_progress(console, len(runs)) as progress:
             launch(runs, request, launcher, progress.show)

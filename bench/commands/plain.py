@@ -16,9 +16,14 @@ def print_json(content: object) -> None:
     typer.echo(json.dumps(content, indent=1, allow_nan=False))
 
 
+def new_console(*, errors: bool = False) -> Console:
+    """Make a console that shows text as it stands: labels, folders and classes may look like rich's markup or emoji."""
+    return Console(stderr=errors, markup=False, emoji=False)
+
+
 def print_line(console: Console, text: str, style: str = "") -> None:
     """Print text as it stands, unwrapped, above whatever moves on the console."""
-    console.print(safe(text), style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(safe(text), style=style, highlight=False, soft_wrap=True)
 
 
 def tell_left_out(problems: Iterable[object]) -> None:

@@ -9,6 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.screen import fits
 from augbench.bench.experiment.base import base_in_words
 from augbench.bench.experiment.labels import label_runs
@@ -32,7 +33,7 @@ def print_runs(planned: Plan) -> None:
         spec = run.spec
         row = [spec.method.label, spec.dataset.label, spec.network.label, str(spec.budget.epochs)]
         table.add_row(*row, *[base_in_words(spec.budget.base)] * based, str(spec.seed), run.state)
-    Console().print(table)
+    new_console().print(table)
 
 
 def print_sums(console: Console, groups: list[Group]) -> None:

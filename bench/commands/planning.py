@@ -3,7 +3,6 @@
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from augbench.bench.commands.options import (
     DEFAULT_DATA,
@@ -16,7 +15,7 @@ from augbench.bench.commands.options import (
     SuiteName,
     data_folder,
 )
-from augbench.bench.commands.plain import print_json, tell_notes
+from augbench.bench.commands.plain import new_console, print_json, tell_notes
 from augbench.bench.experiment.budgets import level_named
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.planning.profile import load_profile
@@ -69,7 +68,7 @@ def plan(
         typer.echo(f"In {out}: {planned.summary()}")
     else:
         tell_about_tuning(resolved, stages)
-        print_sums(Console(), groups)
+        print_sums(new_console(), groups)
         tell_values(stages)
         typer.echo(f"In {out}: {estimated.summary()}")
         can_show = resolution_lines(resolutions(estimated, groups, out), groups)

@@ -8,9 +8,11 @@ import typer
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TaskID, TransferSpeedColumn
 from rich.table import Table
+from rich.text import Text
 
 from augbench.bench.commands.interrupts import INTERRUPTED
 from augbench.bench.commands.options import data_folder
+from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.screen import progress_bars, waiting
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.data.array_folder import DamagedDataError, again, read_manifest
@@ -37,7 +39,7 @@ def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Pat
     """
     if given is not None and not given.is_dir():
         raise UserError(f"--from {given} is not a folder. Give the folder that the files are in.")
-    console = Console(stderr=True)
+    console = new_console(errors=True)
     root = data_folder(data)
     sources = _named(names) | _of_suite(suite, root)
     if not sources and suite is None:
@@ -62,7 +64,7 @@ def _prepare(sources: list[DatasetSource], resolver: FileResolver, console: Cons
             missing += error.files
             continue
         said = f"ready in {folder}" if folder else "nothing to prepare: it comes with a package"
-        console.print(f"{source.name}: {said}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{source.name}: {said}", highlight=False, soft_wrap=True)
     if missing:  # of all data sets at once, so that one goes only once to where there is a network
         raise MissingFilesError(missing, resolver)
 
@@ -111,7 +113,7 @@ class BarsForProgress(ProgressCallback):
 
     def message(self, text: str) -> None:
         """Print a sentence."""
-        self.console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+        self.console.print(text, style="dim", highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -164,10 +166,10 @@ def verify_datasets(names: list[str], data: Path, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found], indent=1))
     else:
-        console = Console()
+        console = new_console()
         console.print(_table(found))
         for one in found:
-            console.print(f"{one.name}: {one.folder}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"{one.name}: {one.folder}", highlight=False, soft_wrap=True)
     wrong = [(target, one) for target, one in zip(targets, found, strict=True) if one.problem]
     if wrong:
         problems = ". ".join(f"{one.name}: {one.problem}" for _, one in wrong)
@@ -251,10 +253,12 @@ def _table(found: list[Verified]) -> Table:
     table.columns[0].no_wrap = table.columns[3].no_wrap = True
     for one in found:
         if one.problem:
-            table.add_row(one.name, *[""] * 7, "[bold red]damaged")
+            table.add_row(one.name, *[""] * 7, Text("damaged", "bold red"))
             continue
         mean, deviation = (" ".join(f"{value:.4f}" for value in values) for values in (one.mean, one.deviation))
         shape = "×".join(map(str, one.shape))
         counts = f"{one.train:,}", f"{one.test:,}"
-        table.add_row(one.name, *counts, shape, str(one.classes), mean, deviation, megabytes(one.size), "[green]ok")
+        table.add_row(
+            one.name, *counts, shape, str(one.classes), mean, deviation, megabytes(one.size), Text("ok", "green")
+        )
     return table

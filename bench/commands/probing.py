@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from augbench.bench.commands.corruptions import CORRUPTED, probe_corruptions
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
+from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError, one_of, shortened
 from augbench.bench.common.files import make_folder
@@ -64,7 +63,7 @@ def probe(
     data_root, chosen_device = data_folder(data), choose_device(device)
     found = finished_runs(runs)
     make_folder(out)
-    console = Console()
+    console = new_console()
     if corrupted:
         probe_corruptions(console, found, out, draws=draws, data_root=data_root, device=chosen_device, on=on)
     if not asked:
@@ -180,11 +179,11 @@ def _tables(summary: "pd.DataFrame", kind: ProbeKind, draws: int, on: str | None
     details = f", averaged over {draws} test-time draws where there is a policy" if draws else ""
     details += f", on the test images of {on}" if on else ""
     for comparison, rows in summary.groupby("comparison", sort=False):
-        table = Table(title=f"{escape(str(comparison))}, {kind.name}: accuracy (%){details}", title_justify="left")
+        table = Table(title=f"{comparison}, {kind.name}: accuracy (%){details}", title_justify="left")
         table.add_column("method", overflow="fold")
         for heading in ("seeds", "at identity", "mean", "worst", "at"):
             table.add_column(heading, justify="right")
         for row in rows.to_dict("records"):
             percents = [f"{100 * row[name]:.1f}" for name in ("identity", "mean", "worst")]
-            table.add_row(escape(row["label"]), str(row["seeds"]), *percents, f"{row['worst_value']:g}{sign}")
+            table.add_row(row["label"], str(row["seeds"]), *percents, f"{row['worst_value']:g}{sign}")
         yield table

@@ -30,7 +30,7 @@ def run(
     budget: BudgetLevel = None,
     retry_failed: RetryFailed = False,
     no_trials: Annotated[
-        bool, typer.Option("--no-trials", help="Place no trials of [tuning], only runs whose values are known.")
+        bool, typer.Option("--no-trials", help="Place no trials of a tuned suite, only runs whose values are known.")
     ] = False,
     *,
     launch: LaunchOptions,

@@ -7,6 +7,8 @@ from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
+from augbench.bench.commands.plain import new_console
+
 WIDER_THAN_ANY = 10_000  # characters
 
 
@@ -30,7 +32,7 @@ def progress_bars(console: Console, *columns: ProgressColumn) -> Iterator[Progre
         columns: What stands right of a bar. Default: how many of how many, and the time so far.
     """
     shown = columns or (MofNCompleteColumn(), TimeElapsedColumn())
-    before = (TextColumn("{task.description}"), BarColumn())
+    before = (TextColumn("{task.description}", markup=False), BarColumn())
     with Progress(*before, *shown, console=console, transient=True, disable=not is_screen(console)) as progress:
         yield progress
 
@@ -38,7 +40,7 @@ def progress_bars(console: Console, *columns: ProgressColumn) -> Iterator[Progre
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Say on standard error what the user waits for, for the length of the block."""
-    console = Console(stderr=True)
+    console = new_console(errors=True)
     if not is_screen(console):
         yield
         return

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from augbench.bench.commands.options import AsJson
-from augbench.bench.commands.plain import print_json, tell_left_out, tell_notes
+from augbench.bench.commands.plain import new_console, print_json, tell_left_out, tell_notes
 from augbench.bench.common.errors import UserError, check_known
 from augbench.bench.runs.run_folder import DamagedError, RunState
 
@@ -98,7 +97,7 @@ def show_tables(runs: "Runs", names: Sequence[str], published_files: Sequence[Pa
     from augbench.results.tables import all_tables
     from augbench.results.tables.formats import to_rich
 
-    console = Console()
+    console = new_console()
     for tables_of_file in all_tables(runs, names=names, published_files=published_files).values():
         for table in tables_of_file:
             console.print(to_rich(table))

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import make_folder
@@ -29,7 +30,7 @@ def toy(
         raise UserError(f"--seeds must be at least 1, not {seeds}. Give the number of trainings of each variant.")
     make_folder(out)
     torch.set_num_threads(1)  # the network is too small for more, and sums depend on their number
-    console = Console()
+    console = new_console()
     runs = _train_all(seeds, console)
     results = [run.result for run in runs]
     written = write_toy(results, {run.result.way: run for run in runs if run.result.seed == 0}, out)

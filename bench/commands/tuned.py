@@ -7,7 +7,6 @@ from pathlib import Path
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from augbench.bench.commands.interrupts import INTERRUPTED
@@ -20,6 +19,7 @@ from augbench.bench.commands.placing import (
     tell_about,
     to_do_of,
 )
+from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.progress import launch_progress
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.experiment.budgets import LevelName, level_named
@@ -74,7 +74,7 @@ def tune_on(
     outcomes = carry_out(tuning, request, retry_failed=retry_failed, yes=yes, dry_run=dry_run)
     if dry_run:
         return
-    Console().print(_table(tuning, outcomes))
+    new_console().print(_table(tuning, outcomes))
     record = write_record(tuning, outcomes, request.out)
     if not launchers().get(request.profile.launcher).waits and _in_queue(outcomes, request.out):
         follow = to_paste("watch", *where(request.out))
@@ -199,7 +199,7 @@ def drive_with_bar(tuning: Tuning, request: LaunchRequest, *, retry_failed: bool
         typer.Exit: With status 130 after Ctrl-C.
     """
     try:
-        with stopped_by_signals(), launch_progress(Console(), tuning.trials) as progress:
+        with stopped_by_signals(), launch_progress(new_console(), tuning.trials) as progress:
             return drive(tuning, request, progress.show, retry_failed=retry_failed)
     except KeyboardInterrupt:
         typer.echo("Stopped; every run is saved. The same command resumes.")

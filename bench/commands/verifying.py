@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from augbench.bench.commands.options import AsJson
-from augbench.bench.commands.plain import print_json, print_line
+from augbench.bench.commands.plain import new_console, print_json, print_line
 from augbench.bench.commands.screen import waiting
 from augbench.bench.common.wording import counted
 
@@ -25,7 +24,7 @@ def verify(
 
     def show(verdict: Verdict) -> None:
         if not as_json and verdict.soundness is not Soundness.GOOD:
-            print_line(Console(), f"{verdict.name} {verdict.soundness}: {verdict.problem} {verdict.way_on}".strip())
+            print_line(new_console(), f"{verdict.name} {verdict.soundness}: {verdict.problem} {verdict.way_on}".strip())
 
     with waiting("Reading every file …"):
         verdicts = verify_all(sources, show)

@@ -26,7 +26,7 @@ def on_terminal(augbench: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Calla
 
     def run(*arguments: str) -> list[str]:
         screen = Screen()
-        monkeypatch.setattr(listing, "Console", lambda: Console(file=screen, force_terminal=True, width=60))
+        monkeypatch.setattr(listing, "new_console", lambda: Console(file=screen, force_terminal=True, width=60))
         assert augbench(*arguments)[0] == 0
         return screen.getvalue().splitlines()
 

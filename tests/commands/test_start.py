@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from augbench.bench.commands.main import COMMANDS, summary
+from augbench.bench.commands.main import COMMANDS, load_command, summary
 from augbench.bench.runs.causes import Cause
 from augbench.bench.runs.run_folder import RunState
 
@@ -72,6 +72,14 @@ def test_the_list_of_commands_says_what_their_docstrings_say() -> None:
         found = getattr(import_module(f"augbench.bench.commands.{module}"), attribute)
         text = found.info.help if isinstance(found, typer.Typer) else inspect.getdoc(found)
         assert summary(name) == text.partition("\n\n")[0], name
+
+
+def test_no_help_has_brackets_which_typer_takes_for_markup_and_leaves_out() -> None:
+    pending = [(name, load_command(name)) for name in COMMANDS]
+    for name, command in pending:
+        pending += [(f"{name} {part}", inner) for part, inner in getattr(command, "commands", {}).items()]
+        for text in (command.help, *(getattr(option, "help", None) for option in command.params)):
+            assert "[" not in (text or ""), name
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

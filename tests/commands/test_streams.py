@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.screen import is_screen
 from augbench.bench.commands.streams import prepare_streams, readable
 
@@ -163,3 +164,13 @@ def test_bars_are_drawn_on_a_terminal(write_suite: Callable[..., Path], tmp_path
     assert run.returncode == 0
     assert MOVES.findall(shown.decode())
     assert "[1/1] none_mnist5k" not in shown.decode()
+
+
+def test_what_is_shown_stands_as_it_is_even_where_it_looks_like_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = "scale [red] :cat: [/red]"
+    table = Table("method", title=odd)
+    table.add_row(odd)
+    new_console().print(table, odd)
+    new_console(errors=True).print(odd)
+    shown = capsys.readouterr()
+    assert (shown.out.count(odd), shown.err.count(odd)) == (3, 1)
