@@ -267,13 +267,12 @@ def raise_without_result(stages: Stages, out: Path) -> None:
         )
 
 
-def say_what_would_be_done(suite: Suite, request: LaunchRequest, *, retry_failed: bool) -> None:
+def say_what_would_be_done(stages: Stages, suite: Suite, request: LaunchRequest, *, retry_failed: bool) -> None:
     """Print the state of a suite, and what a launch would do.
 
     Raises:
         UserError: If the checks before a launch fail.
     """
-    stages = find_stages(suite, request.out, retry_failed=retry_failed)
     _check_search(suite, request)
     planned = stages.plan
     tell_about(planned)

@@ -57,6 +57,14 @@ RetryFailed = Annotated[
     bool,
     typer.Option("--retry-failed", help="Start failed runs again; their old files move to `earlier-attempts`."),
 ]
+Have = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--have",
+        help="File that `augbench archive` wrote, or an output folder: its runs of the suite count as done. Can be "
+        "repeated.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -10,6 +10,7 @@ from augbench.bench.commands.options import (
     AsJson,
     BudgetLevel,
     Data,
+    Have,
     Out,
     ProfileName,
     SuiteName,
@@ -33,10 +34,12 @@ def plan(
     ] = False,
     device: Annotated[str, typer.Option(help="Device that --calibrate uses: auto, cpu, cuda or cuda:N.")] = "auto",
     data: Data = DEFAULT_DATA,
+    have: Have = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how many runs of a suite are done or missing, and what the missing ones will cost."""
     from augbench.bench.commands.executing import find_stages
+    from augbench.bench.commands.known_runs import count_known
     from augbench.bench.commands.placing import raise_left_out, tell_about
     from augbench.bench.commands.planned import about_jobs, cost_lines, plan_as_json, print_runs, print_sums
     from augbench.bench.commands.resolution import resolution_lines, resolutions, resolutions_as_json
@@ -50,6 +53,8 @@ def plan(
     here = choose_device(device)
     resolved = load_suite(suite).at_level(level_named(budget))
     stages = find_stages(resolved, out)
+    if have:
+        stages = count_known(stages, have)
     planned = stages.plan
     tell_about(planned)
     estimated = stages.for_estimates()

@@ -1,5 +1,6 @@
 """`augbench run`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from augbench.bench.commands.options import (
     DEFAULT_OUT,
     BudgetLevel,
+    Have,
     LaunchOptions,
     Out,
     RetryFailed,
@@ -32,23 +34,29 @@ def run(
     no_trials: Annotated[
         bool, typer.Option("--no-trials", help="Place no trials of a tuned suite, only runs whose values are known.")
     ] = False,
+    have: Have = None,
     *,
     launch: LaunchOptions,
 ) -> None:
     """Execute every run of a suite that has no result yet; after an interruption, the same command resumes."""
-    from augbench.bench.commands.executing import execute, raise_without_result, say_what_would_be_done
+    from augbench.bench.commands.executing import execute, find_stages, raise_without_result, say_what_would_be_done
+    from augbench.bench.commands.known_runs import count_known, take_over
 
     request = launch.request(out)
     chosen = load_suite(suite).at_level(level_named(budget))
     if launch.dry_run:
-        say_what_would_be_done(chosen, request, retry_failed=retry_failed)
+        stages = find_stages(chosen, out, retry_failed=retry_failed)
+        stages = count_known(stages, have) if have else stages
+        say_what_would_be_done(stages, chosen, request, retry_failed=retry_failed)
         return
+    if have:
+        take_over(chosen, request.out, have)
     ended = execute(
         chosen,
         request,
         retry_failed=retry_failed,
         yes=launch.yes,
-        again=lambda path: words_of_the_next_stage(path, out, budget, launch, request.profile),
+        again=lambda path: words_of_the_next_stage(path, out, budget, launch, request.profile, have or ()),
         trials=not no_trials,
     )
     raise_without_result(ended, out)
@@ -61,7 +69,7 @@ def run(
 
 
 def words_of_the_next_stage(
-    suite: Path, out: Path, budget: str | None, launch: LaunchOptions, profile: Profile
+    suite: Path, out: Path, budget: str | None, launch: LaunchOptions, profile: Profile, have: Sequence[Path] = ()
 ) -> list[str]:
     """Return the words, after `augbench`, of the command that places the final runs when the trials have ended.
 
@@ -73,6 +81,7 @@ def words_of_the_next_stage(
         budget: Level of the budget.
         launch: Where and how runs are placed now.
         profile: The profile that it names.
+        have: Files whose runs count as done.
     """
     name = launch.profile
     if profile.standard_input:
@@ -88,6 +97,7 @@ def words_of_the_next_stage(
         "--data": data_folder(launch.data).resolve(),
     }
     options = [str(word) for name, value in given.items() if value is not None for word in (name, value)]
+    options += [word for file in have for word in ("--have", str(file.resolve()))]
     flags = {"--fail-fast": launch.fail_fast, "--allow-changed-code": launch.allow_changed_code}
     options += [name for name, is_given in flags.items() if is_given]
     return ["run", str(suite.resolve()), *options, "--no-trials", "--yes"]

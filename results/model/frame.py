@@ -69,6 +69,7 @@ class Runs:
             one, and `planted`, whether the distribution changes the coordinate.
         problems: What was left out, and why.
         records: What the rows of `runs` are made from.
+        trial_records: Trials of a tuning, which are in no frame.
         caches: By source, what became of the test images of its runs.
     """
 
@@ -80,6 +81,7 @@ class Runs:
     recovery: pd.DataFrame
     problems: tuple[Problem, ...] = ()
     records: tuple[Record, ...] = field(default=(), repr=False)
+    trial_records: tuple[Record, ...] = field(default=(), repr=False)
     caches: Mapping[str, OutcomesCache] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -347,6 +349,7 @@ def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
         learned=rows.tidy(runs, records, rows.learned, ("quantity", "value", "start")),
         probe=rows.tidy(runs, records, rows.probe, ("degrees", "accuracy")),
         recovery=rows.tidy(runs, records, rows.recovery, ("coordinate", "distance", "planted")),
+        trial_records=tuple(collected.trials),
         problems=tuple(collected.problems),
         records=records,
         caches=collected.caches,

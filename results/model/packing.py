@@ -1,9 +1,10 @@
 """Packing runs for sharing: run folders without networks as .tar.gz, or what figures and tables need as .parquet."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -32,8 +33,8 @@ def pack(
     Args:
         sources: Output folders, archives and parquet files.
         out: The file, in place of one that is there already: NAME.tar.gz has the files of each run but for its
-            checkpoint and network, trials of a tuning included; NAME.parquet a row for each run that is evaluated on
-            test images, with what became of each test image, but neither probabilities nor example images.
+            checkpoint and network; NAME.parquet a row for each run, with what became of each test image, but neither
+            probabilities nor example images. Trials of a tuning are in both.
         skip_damaged: Leave damaged folders out.
         anonymiser: Takes out what says who executed the runs, where and from which folders; None to keep it.
 
@@ -59,13 +60,19 @@ def pack(
         make_folder(out.absolute().parent)
         shown = runs.problems if anonymiser is None else tuple(map(anonymous_problem, runs.problems))
         write_parquet(replace(runs, problems=shown), out)
-        return len(runs.records), runs.problems
+        return len(runs.records) + len(runs.trial_records), _left_out(runs.problems, runs.trial_records)
     collected = collect(sources, skip_damaged=skip_damaged, cache=False, anonymiser=anonymiser)
     everything = [*collected.records, *collected.trials]
     _check_any(everything, sources)
     make_folder(out.absolute().parent)
     write_archive(everything, out, anonymous=anonymiser is not None)
-    return len(everything), tuple(one for one in collected.problems if one.kind != "trial of a tuning")
+    return len(everything), _left_out(collected.problems, collected.trials)
+
+
+def _left_out(problems: Iterable[Problem], trials: Iterable[Record]) -> tuple[Problem, ...]:
+    """Return what was left out, without the trials that are packed; parquet files of earlier versions have none."""
+    packed = {trial.name for trial in trials}
+    return tuple(one for one in problems if one.kind != "trial of a tuning" or one.folder not in packed)
 
 
 def _check_any(records: Sequence[Record], sources: Sequence[Path]) -> None:
@@ -88,12 +95,15 @@ def write_parquet(runs: Runs, path: Path) -> None:
         UserError: If it cannot be written.
     """
     people = pa.Table.from_pandas(_for_people(runs), preserve_index=False)
-    table = people
-    parts = {"records": record_columns(runs.records), "outcomes": outcome_columns(runs.outcomes(runs.records))}
+    records = (*runs.records, *runs.trial_records)
+    trials = pa.Table.from_pylist([_trial_row(record) for record in runs.trial_records], people.schema)
+    table = pa.concat_tables([people, trials])
+    parts = {"records": record_columns(records), "outcomes": outcome_columns(runs.outcomes(records))}
     for part in parts.values():
         for name in part.column_names:
             table = table.append_column(name, part[name])
-    problems = [asdict(replace(one, text=_without_folders(one.text, runs.sources))) for one in runs.problems]
+    kept = _left_out(runs.problems, runs.trial_records)  # trials are told of again when they are read
+    problems = [asdict(replace(one, text=_without_folders(one.text, runs.sources))) for one in kept]
     sums = {name: checksum(plain_rows(part, part.schema)) for name, part in parts.items()}
     about = {"format": FORMAT, "augbench": augbench.__version__, "problems": problems, "sha256": sums}
     table = table.replace_schema_metadata({**people.schema.metadata, METADATA: json.dumps(about).encode()})
@@ -106,6 +116,13 @@ def _without_folders(text: str, sources: Sequence[Path]) -> str:
     for path in {path for source in sources for path in (source, source.resolve()) if path.is_absolute()}:
         text = text.replace(f"{path.parent}/", "")
     return text
+
+
+def _trial_row(record: Record) -> dict[str, Any]:
+    """What people see of a trial of a tuning; it has no results on test images, and no other columns."""
+    spec = record.spec
+    row = {"folder": record.name, "method": spec.method.name, "seed": spec.seed, "identity": spec.identity}
+    return row | {"state": record.state.value, "split": spec.protocol.evaluated_on}
 
 
 def _for_people(runs: Runs) -> pd.DataFrame:

@@ -71,7 +71,7 @@ def _contents(record: Record) -> Iterator[tuple[str, bytes]]:
             f"{stored.place} cannot be packed as .tar.gz, since a .parquet file has no predictions. "
             "Give a file that ends in .parquet with --out, or the run folders with --from."
         )
-    yield from ((file, text) for name, file in TEXTS.items() if (text := getattr(stored, name)))
+    yield from texts_of(stored)
     for name in FILES[len(TEXTS) :]:
         try:
             yield name, (stored.folder.path / name).read_bytes()
@@ -79,6 +79,11 @@ def _contents(record: Record) -> Iterator[tuple[str, bytes]]:
             continue
         except OSError as error:  # else it would look as if the archive could not be written
             raise DamagedError(f"{name} in {stored.place} cannot be read: {error.strerror}. {ADVICE}") from None
+
+
+def texts_of(stored: Stored) -> Iterator[tuple[str, bytes]]:
+    """Yield the text files of a run by name, as they were read."""
+    yield from ((file, text) for name, file in TEXTS.items() if (text := getattr(stored, name)))
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from augbench.bench.training.metrics import ReliabilityBins
-from augbench.results.records.outcomes import DrawnOutcomes, Outcomes
+from augbench.results.records.outcomes import Outcomes, checked_outcomes
 from augbench.results.records.record import Record
 from augbench.results.records.stored import TEXTS
 
@@ -105,11 +105,9 @@ def _outcomes(row: Mapping[str, Any]) -> Outcomes:
     images, *columns = (row[name] for name in OUTCOMES.names)
     outcomes = {}
     for draws, repeats, bits, *bins in zip(*columns, strict=True):
-        if min(draws, images - 1, repeats - 1) < 0 or len(bits) != -(-images * repeats // 8):
-            raise ValueError(f"{len(bits)} bytes for {repeats} × {images} images with {draws} draws")
+        if draws < 0:
+            raise ValueError(f"{draws} test-time draws")
         count = np.array(bins[0], dtype=np.int64)
         confidence, accuracy = (np.array(values, dtype=np.float64) for values in bins[1:])
-        if not len(count) == len(confidence) == len(accuracy) or count.min() < 0 or count.sum() != images * repeats:
-            raise ValueError(f"bins that do not hold {repeats} × {images} images")
-        outcomes[draws] = DrawnOutcomes(repeats, images, bits, ReliabilityBins(count, confidence, accuracy))
+        outcomes[draws] = checked_outcomes(repeats, images, bits, ReliabilityBins(count, confidence, accuracy))
     return outcomes

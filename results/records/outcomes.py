@@ -53,6 +53,10 @@ Outcomes = Mapping[int, DrawnOutcomes]
 """By number of test-time draws, 0 for none."""
 
 
+REDUCED = ("right", "repeats", "bin_count", "bin_confidence", "bin_accuracy")
+"""Arrays of reduced predictions for each number of test-time draws: `right_0`, `right_8` and so on."""
+
+
 class Kept(NamedTuple):
     """Probabilities (N, C) of the test images without test-time draws, and their labels (N,)."""
 
@@ -72,14 +76,52 @@ def read_outcomes(path: Path, bins: int) -> Outcomes:
     """
     with _opened(path) as arrays:
         labels = arrays["labels"]
+        if "right_0" in arrays.files:
+            return _reduced(arrays, len(labels))
         draws = sorted(int(name.removeprefix("draws_")) for name in arrays.files if name.startswith("draws_"))
         if 0 not in draws:
             raise ValueError("it has no predictions without test-time draws")
         return {count: outcomes_of(arrays[f"draws_{count}"], labels, bins) for count in draws}
 
 
-def read_kept(path: Path) -> Kept:
-    """Read the probabilities of a run without test-time draws.
+def reduced_predictions(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
+    """Make the arrays of a `predictions.npz` of what became of each image, where the probabilities are not known.
+
+    Its labels are as many as there are images, and all -1, since they are not known either.
+    """
+    arrays: dict[str, NDArray[Any]] = {"labels": np.full(outcomes[0].images, -1, dtype=np.int64)}
+    for draws, one in outcomes.items():
+        right, bins = np.frombuffer(one.bits, dtype=np.uint8), (one.bins.count, one.bins.confidence, one.bins.accuracy)
+        parts = zip(REDUCED, (right, np.array(one.repeats), *bins), strict=True)
+        arrays |= {f"{name}_{draws}": part for name, part in parts}
+    return arrays
+
+
+def _reduced(arrays: Any, images: int) -> Outcomes:
+    draws = sorted(int(name.removeprefix("right_")) for name in arrays.files if name.startswith("right_"))
+    found = {}
+    for count in draws:
+        right, repeats, *bins = (arrays[f"{name}_{count}"] for name in REDUCED)
+        found[count] = checked_outcomes(int(repeats), images, right.tobytes(), ReliabilityBins(*bins))
+    return found
+
+
+def checked_outcomes(repeats: int, images: int, bits: bytes, bins: ReliabilityBins) -> DrawnOutcomes:
+    """Make outcomes of what is stored.
+
+    Raises:
+        ValueError: If it contradicts itself.
+    """
+    if min(images, repeats) < 1 or len(bits) != -(-images * repeats // 8):
+        raise ValueError(f"{len(bits)} bytes for {repeats} × {images} images")
+    is_whole = len(bins.count) == len(bins.confidence) == len(bins.accuracy)
+    if not is_whole or bins.count.min() < 0 or bins.count.sum() != images * repeats:
+        raise ValueError(f"bins that do not hold {repeats} × {images} images")
+    return DrawnOutcomes(repeats, images, bits, bins)
+
+
+def read_kept(path: Path) -> Kept | None:
+    """Read the probabilities of a run without test-time draws; None where only outcomes are known.
 
     Args:
         path: `predictions.npz`.
@@ -88,6 +130,8 @@ def read_kept(path: Path) -> Kept:
         ValueError: If the file is missing or damaged.
     """
     with _opened(path) as arrays:
+        if "right_0" in arrays.files:
+            return None
         (probabilities,), labels = arrays["draws_0"], arrays["labels"]
         check_probabilities(probabilities, labels)
         return Kept(probabilities, labels)

@@ -129,7 +129,8 @@ class Record:
         if self.result is None or self.stored.folder is None:
             return None
         try:
-            found = read_kept(self.stored.folder.predictions)
+            if (found := read_kept(self.stored.folder.predictions)) is None:
+                return None
             bins = self.spec.protocol.calibration_bins
             _check_agreement({0: outcomes_of(found.probabilities[None], found.labels, bins)}, self.result)
         except ValueError as error:

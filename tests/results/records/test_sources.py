@@ -132,9 +132,12 @@ def test_trials_of_a_tuning_are_packed_but_no_results(tmp_path: Path, write_run:
     write_run("none", seed=1, protocol=Protocol(evaluated_on="validation"))
     assert pack([tmp_path], tmp_path / "all.tar.gz") == (2, ())
     assert (load_runs(tmp_path / "all.tar.gz").trials, len(load_runs(tmp_path / "all.tar.gz").runs)) == (1, 1)
-    count, problems = pack([tmp_path], tmp_path / "all.parquet")
-    assert (count, [problem.kind for problem in problems]) == (1, ["trial of a tuning"])
-    assert load_runs(tmp_path / "all.parquet").trials == 1
+    assert pack([tmp_path], tmp_path / "all.parquet") == (2, ())
+    again = load_runs(tmp_path / "all.parquet")
+    assert (again.trials, len(again.runs), len(again.trial_records)) == (1, 1, 1)
+    people = pd.read_parquet(tmp_path / "all.parquet")
+    assert people["split"].tolist() == ["test", "validation"] and people["accuracy"].isna().tolist() == [False, True]
+    assert pack([tmp_path / "all.parquet"], tmp_path / "again.parquet") == (2, ())
 
 
 def test_example_images_come_along_in_an_archive_only(tmp_path: Path, finished: Callable[..., RunFolder]) -> None:
