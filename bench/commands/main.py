@@ -39,6 +39,7 @@ COMMANDS = {
     "retry": ("failing", "retry"),
     "cancel": ("cancelling", "cancel_runs"),
     "tables": ("showing", "tables"),
+    "compare": ("comparing", "compare"),
     "calibrate": ("calibrating", "calibrate"),
     "figures": ("showing", "figures"),
     "report": ("reporting", "report"),

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from augbench.bench.common.wording import few_names
+from augbench.bench.common.wording import few_names, listed
 from augbench.results.model.cells import accuracy_digits, asked_seeds, by_comparison, is_single_epoch, scores_of
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import MOST_NAMED, run_notes
@@ -28,14 +28,17 @@ COLUMNS = (
     Column("p (Holm)", "p_value", None, "probability", rank=2),
     Column("P(better)", "probability_of_improvement", None, "probability", rank=3),
 )
+BY_DEFAULT = (
+    "The reference is none without draws. Without none, it is the method with the best mean, which makes differences "
+    "to it look larger than they are."
+)
 DEFINITIONS = (
     "Difference: mean accuracy minus that of the reference, over the seeds that both have, in percentage points. In "
     "brackets: 95 % interval by a bootstrap that resamples seeds and test images, widened for few seeds; it allows for "
     "other seeds and other test images.",
     "p: two-sided t-test over paired seeds; it allows for other seeds on these same test images. With "
-    f"{LEAST_METHODS} methods or more it is moderated: all pairs together tell how much differences scatter. The "
-    "reference is none without draws. Without none, it is the method with the best mean, which makes differences to it "
-    "look larger than they are. p has Holm's correction: for all pairs if it is moderated or the best mean chose the "
+    f"{LEAST_METHODS} methods or more it is moderated: all pairs together tell how much differences scatter. "
+    "{REFERENCE} p has Holm's correction: for all pairs if it is moderated or the best mean chose the "
     f"reference, else for all rows of the data set. Fewer than {LEAST_SEEDS} seeds are not tested. Few seeds show only "
     "large differences, so a large p tells little.",
     "P(better): fraction of pairs of runs in which the method has the higher accuracy; ties count as half. In "
@@ -75,16 +78,25 @@ class Difference:
     improvement: Improvement | None
     problems: tuple[str, ...]
 
+    @property
+    def significant(self) -> bool:
+        """Whether the test shows a difference, with all requested seeds."""
+        return self.p_adjusted is not None and self.p_adjusted <= LEVEL and self.seeds >= self.asked
+
 
 def has_differences(runs: Runs) -> bool:
     """Whether any comparison has a method to compare with another one."""
     return any(_comparable(runs))
 
 
-def differences_table(runs: Runs) -> Table:
+def differences_table(runs: Runs, references: Mapping[str, str] | None = None) -> Table:
     """Compare each method with a reference on each data set: difference, test and probability of improvement.
 
     Methods with test-time draws have a second row, for the largest number of draws.
+
+    Args:
+        runs: All runs.
+        references: Label of the reference by comparison; others are left out. By default `none` or the best method.
 
     Raises:
         UserError: If no run is finished.
@@ -93,7 +105,10 @@ def differences_table(runs: Runs) -> Table:
     rows: list[Row] = []
     found: list[Difference] = []
     for here, group in _comparable(runs):
-        of_group = find_differences(here, group)
+        reference = None if references is None else references.get(str(group["comparison"].iloc[0]))
+        if references is not None and reference is None:
+            continue
+        of_group = find_differences(here, group, reference)
         found += of_group
         for difference in of_group:
             inside = group[group["label"] == difference.label]
@@ -101,14 +116,40 @@ def differences_table(runs: Runs) -> Table:
             rows.append(row_of(inside, name, _cells(difference, accuracy_digits(group))))
     left_out = sorted(set(finished["comparison"]) - {difference.comparison for difference in found})
     notes = [*run_notes(runs, finished), *_not_computed(found)]
-    if left_out:
+    if left_out and references is None:
         notes.append(
             f"Nothing is compared on {few_names(left_out, MOST_NAMED)}: a single method, one epoch of training, or no "
             "method with all seeds to compare with."
         )
     data = pd.DataFrame([_line(row, difference) for row, difference in zip(rows, found, strict=True)])
-    title, bold = "Differences from a reference", "Bold: significantly better or worse."
-    return Table("differences", title, tuple(notes), DEFINITIONS, COLUMNS, tuple(rows), data=data, bold=bold)
+    chosen = sorted(set((references or {}).values()))
+    title = f"Differences from {listed(chosen)}" if chosen else "Differences from a reference"
+    how_chosen = "The reference was chosen beforehand." if chosen else BY_DEFAULT
+    definitions = tuple(text.replace("{REFERENCE}", how_chosen) for text in DEFINITIONS)
+    bold = "Bold: significantly better or worse."
+    return Table("differences", title, tuple(notes), definitions, COLUMNS, tuple(rows), data=data, bold=bold)
+
+
+def standings(runs: Runs, references: Mapping[str, str]) -> list[str]:
+    """Say of each reference in a sentence which methods it is better or worse than, all without test-time draws."""
+    sentences = []
+    for here, group in _comparable(runs):
+        comparison = str(group["comparison"].iloc[0])
+        if reference := references.get(comparison):
+            rows = [one for one in find_differences(here, group, reference) if one.draws == 0]
+            sentences.append(f"{reference} on {comparison}: {_standing(rows)}.")
+    return sentences
+
+
+def _standing(rows: Sequence[Difference]) -> str:
+    tested = [one for one in rows if one.p_adjusted is not None and one.seeds >= one.asked]
+    by_verdict = {
+        "better than": [one.label for one in tested if one.significant and (one.estimate or 0) < 0],
+        "worse than": [one.label for one in tested if one.significant and (one.estimate or 0) > 0],
+        "not told apart from": [one.label for one in tested if not one.significant],
+        "not tested against": [one.label for one in rows if one not in tested],
+    }
+    return "; ".join(f"{verdict} {listed(labels)}" for verdict, labels in by_verdict.items() if labels)
 
 
 def _comparable(runs: Runs) -> Iterator[tuple[Runs, pd.DataFrame]]:
@@ -118,12 +159,13 @@ def _comparable(runs: Runs) -> Iterator[tuple[Runs, pd.DataFrame]]:
             yield here, group
 
 
-def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
+def find_differences(runs: Runs, group: pd.DataFrame, given: str | None = None) -> list[Difference]:
     """Compare each method of a comparison with its reference.
 
     Args:
         runs: All runs.
         group: Finished runs of one comparison, of at least two methods.
+        given: Label of the reference, chosen whatever the numbers are.
 
     Returns:
         A difference for each method without draws but the reference, and one for each method with test-time draws, for
@@ -131,7 +173,7 @@ def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
     """
     most = int(runs.scores.loc[runs.scores["folder"].isin(group["folder"]), "draws"].max())
     by_draws = {draws: scores_of(runs, group, "accuracy", draws) for draws in (0, most)}
-    reference = _reference(group, by_draws[0])
+    reference = given or _reference(group, by_draws[0])
     if reference is None:
         return []
     entries = [
@@ -143,22 +185,23 @@ def find_differences(runs: Runs, group: pd.DataFrame) -> list[Difference]:
     named = pd.concat(frame.assign(label=frame["label"] + with_draws(draws)) for draws, frame in by_draws.items())
     intervals = _intervals(runs, group, reference, entries)
     wide = by_seed(named)
-    tests = _tests(wide, group, reference, [label + with_draws(draws) for label, draws in entries])
+    is_plain = bool(group.loc[group["label"] == reference, "method"].iloc[0] == PREFERRED_REFERENCE)
+    is_given = given is not None or is_plain
+    names = [label + with_draws(draws) for label, draws in entries]
+    tests = _tests(wide, reference, names, methods=group["label"].nunique(), is_given=is_given)
     return [
         _difference(wide, group, reference, entry, intervals.get(entry), test)
         for entry, test in zip(entries, tests, strict=True)
     ]
 
 
-def _tests(wide: pd.DataFrame, group: pd.DataFrame, reference: str, names: Sequence[str]) -> list[PairTest]:
+def _tests(wide: pd.DataFrame, reference: str, names: Sequence[str], *, methods: int, is_given: bool) -> list[PairTest]:
     """Test each row against the reference.
 
     All pairs are one family if the numbers have chosen the reference, and for moderated tests: if the reference
     scatters more than the others, these hold their level over all pairs, but not over those with the reference.
     """
     rows = [(reference, name) for name in names]
-    is_given = (group.loc[group["label"] == reference, "method"] == PREFERRED_REFERENCE).any()
-    methods = group["label"].nunique()  # test-time draws are of the same networks
     alone = is_given and methods < LEAST_METHODS
     tests = compare_family(wide, rows if alone else list(combinations([reference, *names], 2)), methods)
     return [tests[pair] for pair in rows]
@@ -251,9 +294,8 @@ def _cells(difference: Difference, digits: int) -> list[Cell]:
     points = [None if value is None else signed(number(100 * value, digits)) for value in values]
     values = (improvement.probability, improvement.low, improvement.high)
     chances = [None if value is None else f"{value:.2f}" for value in values]
-    significant = p_value is not None and p_value <= LEVEL and difference.seeds >= difference.asked
     seeds = difference.seeds
-    cell = Cell(_with_ends(points), difference.estimate, None, seeds, best=significant).of(difference.asked)
+    cell = Cell(_with_ends(points), difference.estimate, None, seeds, best=difference.significant).of(difference.asked)
     tested = Cell(NOTHING) if p_value is None else Cell(_p_text(p_value), p_value, None, seeds)
     return [against, cell, tested, Cell(_with_ends(chances), improvement.probability, None, seeds)]
 

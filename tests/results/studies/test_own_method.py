@@ -1,0 +1,77 @@
+"""`augbench compare`: somebody's method beside runs of the same suite."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from augbench.bench.runs.run_folder import RunFolder
+
+WriteRun = Callable[..., RunFolder]
+CommandLine = Callable[..., tuple[int, str, str]]
+
+ACCURACIES = {  # of three seeds, with about the same scatter
+    "none": (0.900, 0.902, 0.901),
+    "fixed": (0.905, 0.909, 0.907),
+    "augerino": (0.941, 0.943, 0.945),
+    "scale": (0.960, 0.963, 0.961),
+    "mine": (0.941, 0.945, 0.942),
+}
+
+
+@pytest.fixture
+def two_folders(tmp_path: Path, write_run: WriteRun, any_name: None) -> tuple[Path, Path]:
+    """Write runs of four methods, and of a fifth in another folder, with one that both have."""
+    for method, accuracies in ACCURACIES.items():
+        for seed, accuracy in enumerate(accuracies):
+            roots = ["theirs"] if method == "mine" else ["ours", "theirs"] if method == "none" else ["ours"]
+            for root in roots:
+                write_run(method, seed=seed, accuracy=accuracy, root=tmp_path / root, epochs=2)
+    return tmp_path / "ours", tmp_path / "theirs"
+
+
+@pytest.mark.usefixtures("results_of_other_predictions")
+def test_a_method_is_said_to_be_better_worse_or_neither_as_the_tests_of_the_tables_find(
+    two_folders: tuple[Path, Path], augbench: CommandLine
+) -> None:
+    ours, theirs = two_folders
+    code, said, errors = augbench("compare", theirs, "--with", ours)
+    assert code == 0, errors
+    assert "better than none and fixed; worse than scale; not told apart from augerino." in " ".join(said.split())
+    code, said, _ = augbench("compare", theirs, "--with", ours, "--json")
+    found = json.loads(said)
+    ((sentence,),) = found["standings"]
+    assert sentence.startswith("mine on ")
+    (table,) = found["tables"]["differences"]
+    assert table["title"] == "Differences from mine" and len(table["rows"]) == 4
+
+
+@pytest.mark.usefixtures("results_of_other_predictions")
+def test_fewer_seeds_than_ours_are_not_tested(
+    two_folders: tuple[Path, Path], write_run: WriteRun, augbench: CommandLine
+) -> None:
+    ours, theirs = two_folders
+    write_run("scale", seed=3, accuracy=0.96, root=ours, epochs=2)
+    _, said, _ = augbench("compare", theirs, "--with", ours)
+    assert "not tested against none, fixed, augerino and scale." in " ".join(said.split())
+
+
+def test_other_budgets_data_or_nothing_new_are_refused_in_one_paragraph(
+    two_folders: tuple[Path, Path], write_run: WriteRun, tmp_path: Path, augbench: CommandLine
+) -> None:
+    ours, _ = two_folders
+    for seed in range(3):
+        write_run("mine", seed=seed, root=tmp_path / "longer", epochs=3)
+        write_run("mine", seed=seed, root=tmp_path / "newer", epochs=2, dataset_version=2)
+        write_run("mine", seed=seed, root=tmp_path / "elsewhere", dataset="rotmnist5k")
+    for name, words in {
+        "longer": "budget.epochs was 2, is 3 now",
+        "newer": "dataset.version was 1, is 2 now",
+        "elsewhere": "rotmnist5k (size=14) is in the first only",
+    }.items():
+        code, _, errors = augbench("compare", tmp_path / name, "--with", ours)
+        assert code == 2 and words in " ".join(errors.split())
+        assert "Only runs of the same data, network, budget and protocol" in " ".join(errors.split())
+    code, _, errors = augbench("compare", ours, "--with", ours)
+    assert code == 2 and "there is nothing to compare" in " ".join(errors.split())
