@@ -33,11 +33,11 @@ def probe_corruptions(
     on: str | None,
 ) -> None:
     """Score runs on corrupted test images, show the tables and write the files; arguments as `probe_corrupted`."""
-    from augbench.bench.augmentation.corruptions.corrupt import CORRUPTIONS
+    from augbench.bench.augmentation.corruptions.corrupt import CORRUPTIONS, SEVERITIES
     from augbench.results.studies.corruption_probe import probe_corrupted, write_corruptions
 
     with progress_bars(console) as progress:
-        task = progress.add_task(CORRUPTED, total=len(runs) * len(CORRUPTIONS))
+        task = progress.add_task(CORRUPTED, total=len(runs) * len(CORRUPTIONS) * len(SEVERITIES))
         probe = probe_corrupted(
             runs,
             draws=draws,

@@ -29,6 +29,9 @@ class Protocol(BaseModel):
     test_time_repeats: int = Field(5, ge=1, le=100, description="independent repeats of test-time augmentation")
     calibration_bins: int = Field(15, ge=1, le=1000, description="bins of the calibration errors")
     probe_angles: int = Field(24, ge=0, le=360, description="angles of the rotation probe, evenly spaced over 360°")
+    shift: Literal["corruptions"] | None = Field(
+        None, description="corruptions of the test images that finished networks are scored on; none by default"
+    )
     evaluated_on: Literal["test", "validation"] = Field(
         "test", description="what is evaluated: test images, or the part of the training images that tuning holds out"
     )
@@ -44,6 +47,11 @@ class Protocol(BaseModel):
     def probed_angles(self) -> int:
         """Angles of the rotation probe; none on validation images, whose unrotated originals are not kept."""
         return self.probe_angles if self.evaluated_on == "test" else 0
+
+    @property
+    def probed_shift(self) -> str | None:
+        """Set of corruptions to score on; none on validation images."""
+        return self.shift if self.evaluated_on == "test" else None
 
     def space(self, image_size: int) -> "Space":
         """Build the shared space at an image size."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from augbench.bench.augmentation.corruptions.corrupt import check_size
 from augbench.bench.common.disk import room_on_disk_of
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import owner_of
@@ -115,7 +116,7 @@ def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
     by_dataset: dict[tuple[str, str], dict[Hashable, RunSpec]] = {}
     for spec in specs:  # what is to be checked is the same for most of them
         known = by_dataset.setdefault((spec.dataset.label, spec.dataset.checksum), {})
-        known[spec.network.name, spec.protocol.evaluated_on, spec.budget.base] = spec
+        known[spec.network.name, spec.protocol.evaluated_on, spec.protocol.shift, spec.budget.base] = spec
     missing: list[PreparedSource] = []
     for different in by_dataset.values():
         try:
@@ -124,6 +125,16 @@ def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
             missing += error.sources
     if missing:
         raise NotPreparedError(missing, root)
+
+
+def _check_corruptible(label: str, size: int) -> None:
+    try:
+        check_size(size, size)
+    except UserError as error:
+        raise UserError(
+            f"{error} The suite's [protocol] has `shift`, and the data set {label!r} has such images: leave it out of "
+            "the suite, or `shift`."
+        ) from None
 
 
 def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
@@ -141,6 +152,8 @@ def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
         size = source.image_size(options, data.image_size)
     if any(spec.protocol.evaluated_on == "validation" for spec in specs):
         check_for_tuning(component.name, data)
+    if any(spec.protocol.probed_shift for spec in specs):
+        _check_corruptible(component.label, size)
     for base in {spec.budget.base for spec in specs}:
         base_sizes(base, size, component.label)
     for network in {spec.network.name: networks().get(spec.network.name) for spec in specs}.values():

@@ -21,6 +21,7 @@ from augbench.bench.training.evaluation import CHUNK, chunks_at_once, predict, p
 from augbench.bench.training.probe import accuracies
 from augbench.bench.training.probe_kinds import ROTATION
 from augbench.bench.training.provenance import describe_device
+from augbench.bench.training.shift import corrupted_scores
 from augbench.bench.training.stopping import StopRequested
 from augbench.bench.training.trainer import Trainer, new_trainer
 
@@ -28,6 +29,7 @@ FILE = "calibration.json"
 FEWEST = 2  # images to begin with; batch normalisation needs two
 LONG_STEP = 2.0  # seconds of a step above which the batch is not doubled again
 LONG_PASS = 0.4  # the same for a pass of the evaluation
+LONG_SHIFT = 2.0  # the same for all corruptions, some of which take long however few the images
 WARM_UP_STEPS = 3
 TIMED_STEPS = 20
 MOST_SECONDS = 6.0  # of timed steps, after the second one
@@ -101,8 +103,8 @@ def add_measurement(out: Path, measurement: Measurement) -> None:
 def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock | None = None) -> Measurement:
     """Time some steps and part of the evaluation of a run, and compute what the whole run takes.
 
-    Nothing is written. It takes about ten seconds at most, unless two steps on two images take longer. It changes the
-    random state of torch.
+    Nothing is written. It takes about ten seconds at most, and a few more with corrupted test images, unless two steps
+    on two images take longer. It changes the random state of torch.
 
     Args:
         spec: A run of the configuration.
@@ -203,16 +205,19 @@ def _evaluation_seconds(trainer: Trainer, now: Clock) -> float:
     source = generator(trainer.spec.seed, "test/0", trainer.device)
     policy = trainer.method.test_policy()
 
-    def per_image(split: Split, work: Callable[[Split], object]) -> float:
+    def per_image(split: Split, work: Callable[[Split], object], long: float = LONG_PASS) -> float:
         def on_first(images: int) -> None:
             work(Split(split.images[:images], split.labels[:images]))
 
         most = CHUNK * chunks_at_once(trainer.device)
-        images, taken = doubled(on_first, min(most, len(split)), LONG_PASS, now)
+        images, taken = doubled(on_first, min(most, len(split)), long, now)
         return taken / images
 
     def turned(split: Split) -> None:
         accuracies(network, split, ROTATION, [45.0], side=trainer.data.image_size)
+
+    def shifted(split: Split) -> None:
+        corrupted_scores(network, split, protocol.calibration_bins)
 
     plain = per_image(test, lambda split: predict(network, split.images))
     passes = 1 + (trainer.epochs if protocol.evaluated_on == "validation" else 0)
@@ -224,4 +229,6 @@ def _evaluation_seconds(trainer: Trainer, now: Clock) -> float:
     if protocol.probed_angles:
         probed = trainer.data.probe_images
         seconds += protocol.probed_angles * per_image(probed, turned) * len(probed)
+    if protocol.probed_shift:
+        seconds += per_image(test, shifted, LONG_SHIFT) * len(test)
     return seconds

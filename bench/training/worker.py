@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from augbench.bench.training.probe import rotation_probe
 from augbench.bench.training.process_memory import keep_freed_memory
 from augbench.bench.training.process_state import put_back, threads_left_behind
 from augbench.bench.training.provenance import choose_device, describe_device, describe_environment
+from augbench.bench.training.shift import shift_probe
 from augbench.bench.training.stopping import StopCause, StopRequested, StopSignal
 from augbench.bench.training.trainer import Trainer, new_trainer
 
@@ -183,11 +184,13 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     predictions = evaluate(trainer.network, policy, test, spec.protocol, spec.seed, cost, check)
     probed, side = trainer.data.probe_images, trainer.data.image_size
     probe = rotation_probe(trainer.network, probed, spec.protocol.probed_angles, cost, check, side)
+    shift = _shift(trainer, check)
     mean, deviation = trainer.data.mean_and_deviation
     result = {
         "identity": spec.identity,
         "metrics": summarise(predictions, spec.protocol.calibration_bins),
         "rotation_probe": probe,
+        **shift,
         "learned": learned_numbers(trainer.method),
         "learned_at_start": learned_numbers(trainer.method, trainer.learned_at_start),
         **cost.state_dict(),
@@ -210,6 +213,15 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     write_examples(folder, draw_examples(trainer))
     execution.ownership.verify()
     write_json(folder.path / "result.json", result)
+
+
+def _shift(trainer: Trainer, check: Callable[[], object]) -> dict[str, Any]:
+    """Score the network on corrupted test images where the protocol asks for it."""
+    protocol = trainer.spec.protocol
+    name, bins = protocol.probed_shift, protocol.calibration_bins
+    if name is None:
+        return {}
+    return {"shift": shift_probe(trainer.network, trainer.data.test, name, bins, trainer.cost, check)}
 
 
 def _described(method: Method[Any]) -> dict[str, Any] | None:

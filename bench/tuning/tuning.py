@@ -93,7 +93,7 @@ class Tuning:
         Raises:
             UserError: If the method refuses the values together.
         """
-        decisions = {"evaluated_on": "validation", "test_time_draws": (), "probe_angles": 0}
+        decisions = {"evaluated_on": "validation", "test_time_draws": (), "probe_angles": 0, "shift": None}
         changed = {"protocol": self.base.protocol.model_copy(update=decisions)}
         like = self.final(values).model_copy(update=changed)
         return tuple(like.with_seed(self.seed + repeat) for repeat in range(self.repeats))

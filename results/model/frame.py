@@ -112,6 +112,16 @@ class Runs:
         return rows.tidy(self.runs, records, lambda record: rows.reliability(outcomes[record.name]), columns)
 
     @cached_property
+    def shift(self) -> pd.DataFrame:
+        """Finished runs with `shift` in their protocol × `corruption` × `severity`: scores on corrupted test images.
+
+        Columns are `corruptions`, the name of the set; `images`, "recomputed" or "original"; `corruption` ("clean" with
+        severity 0 for the images themselves) and `severity`, from 1 to 5; `extra`, whether it counts in no mean;
+        `accuracy` in [0, 1], `nll` in nats and `ece`.
+        """
+        return rows.tidy(self.runs, self._chosen_records(), rows.shift, rows.SHIFT_COLUMNS)
+
+    @cached_property
     def environments(self) -> pd.DataFrame:
         """Runs × attempts: when, where and with what each was made, as far as is known.
 

@@ -1,6 +1,6 @@
 """Contents of the files of a run, typed and within bounds: whatever passes here can be computed with."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
@@ -59,6 +59,31 @@ class Probe(_Stored):
         return self
 
 
+class CorruptedScore(_Stored):
+    """Scores on one corruption and severity; those of the clean images have severity 0."""
+
+    corruption: Annotated[str, Field(pattern="^[a-z0-9-]{1,40}$")]
+    severity: Annotated[int, Field(ge=0, le=5)]
+    extra: bool
+    accuracy: Share
+    nll: Amount
+    ece: Annotated[float, Field(ge=0, le=1 + 1e-6)]
+
+
+class Shift(_Stored):
+    """Scores on corrupted test images.
+
+    Attributes:
+        name: Name of the set of corruptions.
+        images: Whether they were recomputed, or are the original ones.
+        scores: For each corruption and severity.
+    """
+
+    name: Annotated[str, Field(pattern="^[a-z0-9-]{1,40}$")]
+    images: Literal["recomputed", "original"]
+    scores: tuple[CorruptedScore, ...]
+
+
 class Code(_Stored):
     """Git commit of the code that ran, and whether files differed from it; None outside a git checkout."""
 
@@ -92,6 +117,7 @@ class Result(_Stored):
         identity: Identity of the run that it belongs to.
         metrics: By number of test-time draws, by metric.
         rotation_probe: Accuracy by angle; empty where the protocol asks for no angles.
+        shift: Scores on corrupted test images; None where the protocol asks for none.
         learned: Learned numbers at the end, in the units of `Method.learned`.
         learned_at_start: The same before the first step; empty if they are searched for or unknown.
         seconds: By name of device, wall-clock seconds of each phase.
@@ -111,6 +137,7 @@ class Result(_Stored):
     identity: str
     metrics: dict[Count, Annotated[dict[str, Summary], AfterValidator(_possible)]]
     rotation_probe: Probe
+    shift: Shift | None = None
     learned: dict[str, Number]
     learned_at_start: dict[str, Number] = {}
     seconds: dict[str, dict[str, Amount]]

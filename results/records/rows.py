@@ -173,6 +173,17 @@ def probe(record: Record) -> Iterator[Row]:
     yield from zip(record.probe.degrees, record.probe.accuracy, strict=True)
 
 
+SHIFT_COLUMNS = ("corruptions", "images", "corruption", "severity", "extra", "accuracy", "nll", "ece")
+"""Columns of `Runs.shift` after `KEYS`."""
+
+
+def shift(record: Record) -> Iterator[Row]:
+    """One row for each corruption and severity, with `SHIFT_COLUMNS`."""
+    if record.result and (found := record.result.shift):
+        for row in found.scores:
+            yield found.name, found.images, row.corruption, row.severity, row.extra, row.accuracy, row.nll, row.ece
+
+
 def recovery(record: Record) -> Iterator[Row]:
     """Coordinate, distance and whether it was planted."""
     if record.result and record.result.planted:

@@ -10,21 +10,16 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from augbench.bench.augmentation.corruptions.corrupt import CORRUPTIONS, SEVERITIES, corrupt, offered
 from augbench.bench.common.files import make_folder, write_text
-from augbench.bench.training.metrics import score
-from augbench.bench.training.probe import probabilities
+from augbench.bench.training.shift import SCORES, corrupted_scores
 from augbench.results.figures import write_figure
 from augbench.results.model.csv_text import csv_text
 from augbench.results.model.frame import KEYS
 from augbench.results.statistics.bootstrap import mean_interval
 from augbench.results.studies.probe_figure import curves_figure
-from augbench.results.studies.probes import FinishedRun, OpenedRun, opened_runs
+from augbench.results.studies.probes import FinishedRun, opened_runs
 
-CLEAN = "clean"
 REFERENCE = "none"
-
-SCORES = ("accuracy", "nll", "ece")
 COLUMNS = (*KEYS, "dataset", "test_dataset", "corruption", "severity", "extra", "draws", *SCORES, "test_images")
 """Columns of the frame and of its CSV file: `corruption` is "clean" and `severity` 0 for the test images themselves;
 `extra` corruptions count in no mean."""
@@ -63,7 +58,7 @@ def probe_corrupted(
         data_root: Folder of downloaded data sets.
         device: Where to compute.
         on: Name of the data set whose test images are corrupted; None for each run's own.
-        after_each: Called after each of the `CORRUPTIONS` of each run, offered for its images or not.
+        after_each: Called for each run as by `corrupted_scores`.
 
     Raises:
         UserError: If a trained network or a data set is missing or damaged, or the images of `on` are of another kind.
@@ -71,33 +66,14 @@ def probe_corrupted(
     rows: list[dict[str, Any]] = []
     right: dict[str, NDArray[np.float64]] = {}
     for run in opened_runs(runs, data_root, device, on):
-        found, right[run.keys["folder"]] = _scores(run, draws, after_each)
-        rows += found
+        policy_draws = run.draws(draws)
+        bins = run.trained.spec.protocol.calibration_bins
+        found = corrupted_scores(run.network, run.data.test, bins, policy_draws, after_each)
+        common = run.keys | {"test_dataset": run.test_dataset, "test_images": len(run.data.test)}
+        common["draws"] = policy_draws.count if policy_draws else 0
+        rows += [common | row for row in found.rows]
+        right[run.keys["folder"]] = found.right
     return CorruptionProbe(pd.DataFrame(rows, columns=list(COLUMNS)), right)
-
-
-def _scores(run: OpenedRun, draws: int, after_each: Callable[[], object]) -> tuple[list[dict[str, Any]], Any]:
-    test, policy_draws = run.data.test, run.draws(draws)
-    labels, bins = test.labels.cpu().numpy(), run.trained.spec.protocol.calibration_bins
-    common = run.keys | {"test_dataset": run.test_dataset, "test_images": len(test)}
-    common["draws"] = policy_draws.count if policy_draws else 0
-    rows, right = [], []
-
-    def add(images: torch.Tensor, name: str, severity: int, *, extra: bool) -> None:
-        found = probabilities(run.network, images, policy_draws).cpu().numpy()
-        scores = score(found, labels, bins)
-        kept = {metric: scores[metric] for metric in SCORES}
-        rows.append(common | {"corruption": name, "severity": severity, "extra": extra} | kept)
-        if severity and not extra:
-            right.append(found.argmax(1) == labels)
-
-    add(test.images, CLEAN, 0, extra=False)
-    here = offered(test.images.shape[1])
-    for name, corruption in CORRUPTIONS.items():
-        for severity in SEVERITIES if name in here else ():
-            add(corrupt(test.images, name, severity), name, severity, extra=corruption.extra)
-        after_each()
-    return rows, np.mean(right, axis=0)
 
 
 def summarise_corruptions(probe: CorruptionProbe) -> pd.DataFrame:

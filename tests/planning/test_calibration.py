@@ -88,6 +88,9 @@ def test_the_arithmetic(measured: Measured) -> None:
     found, _ = measured("scale", 0.001, 0.0001, protocol={"evaluated_on": "validation"})
     assert found.seconds["training"] == pytest.approx(0.001 * 4 * 320 * 5)
     assert found.seconds["evaluation"] == pytest.approx(80 * (6 + 2 * 2) * 0.0001)
+    # the clean images once more, and 16 corruptions in 5 severities
+    found, _ = measured("none", 0.001, 0.0001, protocol={"shift": "corruptions"})
+    assert found.seconds["evaluation"] == pytest.approx(100 * (1 + 3 + 1 + 16 * 5) * 0.0001)
 
 
 def test_a_batch_that_takes_seconds_is_not_measured_whole(measured: Measured) -> None:

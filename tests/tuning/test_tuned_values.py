@@ -17,6 +17,7 @@ title = "Small"
 seeds = [3, 4]
 [protocol]
 maximum_shear = 0.5
+shift = "corruptions"
 [[comparisons]]
 datasets = [{ name = "mnist5k", options = { size = 14 } }, { name = "rotmnist5k" }]
 methods = [{ name = "none" }, { name = "scale", hyperparameters = { copies = 2, regularisation = 0.05 } }]
@@ -54,7 +55,7 @@ def test_a_trial_is_a_run_of_the_suite_on_the_validation_images(base: RunSpec) -
     assert (first.dataset, first.network, first.budget) == (base.dataset, base.network, base.budget)
     assert first.protocol.evaluated_on == "validation"
     assert first.protocol.maximum_shear == 0.5
-    assert (first.protocol.test_time_draws, first.protocol.probe_angles) == ((), 0)
+    assert (first.protocol.test_time_draws, first.protocol.probe_angles, first.protocol.shift) == ((), 0, None)
     assert (first.seed, second.seed) == (7, 8)
     assert base.protocol.evaluated_on == "test"
 

@@ -119,17 +119,26 @@ def corrupt(images: Tensor, name: str, severity: int, seed: int = 0, first: int 
     return torch.cat(done)
 
 
+def check_size(height: int, width: int) -> None:
+    """Make sure that images are square and large enough.
+
+    Raises:
+        UserError: If they are not.
+    """
+    if height != width or height < SMALLEST_SIDE:
+        raise UserError(
+            f"Images of {height} × {width} pixels cannot be corrupted. Give square images of at least "
+            f"{SMALLEST_SIDE} × {SMALLEST_SIDE} pixels."
+        )
+
+
 def _check(images: Tensor, name: str, severity: int) -> None:
     channels, height, width = images.shape[1:]
     if name not in CORRUPTIONS:
         raise UserError(one_of("corruption", name, CORRUPTIONS))
     if severity not in SEVERITIES:
         raise UserError(f"There is no severity {severity} of {name}. Choose one from 1 to 5.")
-    if height != width or height < SMALLEST_SIDE:
-        raise UserError(
-            f"Images of {height} × {width} pixels cannot be corrupted. Give square images of at least "
-            f"{SMALLEST_SIDE} × {SMALLEST_SIDE} pixels."
-        )
+    check_size(height, width)
     if channels not in (1, 3) or name not in offered(channels):
         kinds = "colour images (3 channels)" if CORRUPTIONS[name].colour else "grey or colour images (1 or 3 channels)"
         raise UserError(f"The corruption {name} is for {kinds}; these images have {channels} of them.")
