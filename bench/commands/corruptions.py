@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
+
 from rich.table import Table
 
 from augbench.bench.commands.screen import progress_bars
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CORRUPTED = "corruptions"
 """The kind, beside those of transforms."""
+
+MEASURES = {"accuracy": "cA (%)", "nll": "cNLL", "ece": "cCE (%)", "mce": "mCE (%)"}
 
 
 def probe_corruptions(
@@ -55,28 +57,46 @@ def probe_corruptions(
 
 
 def _tables(probe: "CorruptionProbe", details: str) -> Iterator[Table]:
-    """Make two tables for each data set: a row for each learner, and a row for each corruption."""
+    """Make the tables of each data set: measures and their intervals by learner, and accuracy by corruption."""
     from augbench.results.studies.corruption_probe import summarise_corruptions
 
-    for comparison, rows in summarise_corruptions(probe).groupby("comparison", sort=False):
-        yield _summary_table(f"{comparison}, recomputed corruptions{details}", rows)
+    for comparison, rows in summarise_corruptions(probe.frame, probe.right).groupby("comparison", sort=False):
+        name = str(comparison)
+        yield _summary_table(f"{name}, recomputed corruptions{details}", rows)
+        if (repeated := rows[rows["seeds"] > 1]).size:
+            yield _interval_table(f"{name}: 95 % intervals{details}", repeated)
         yield _corruption_table(
-            f"{comparison}: accuracy (%) over severities 1 to 5{details}",
+            f"{name}: accuracy (%) over severities 1 to 5{details}",
             probe.frame[probe.frame["comparison"] == comparison],
         )
 
 
 def _summary_table(title: str, rows: "pd.DataFrame") -> Table:
+    table = _table_of_methods(title, "seeds", "clean (%)", *MEASURES.values())
+    for row in rows.astype(object).to_dict("records"):
+        measures = (_written(measure, row[measure]) for measure in MEASURES)
+        table.add_row(row["label"], str(row["seeds"]), _percent(row["clean"]), *measures)
+    return table
+
+
+def _interval_table(title: str, rows: "pd.DataFrame") -> Table:
+    table = _table_of_methods(title, *MEASURES.values())
+    for row in rows.to_dict("records"):
+        ends = ([_written(measure, row[f"{measure}_{end}"]) for end in ("low", "high")] for measure in MEASURES)
+        table.add_row(row["label"], *("…".join(dict.fromkeys(pair)) for pair in ends))
+    return table
+
+
+def _table_of_methods(title: str, *headings: str) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("method", overflow="fold")
-    for heading in ("seeds", "clean (%)", "cA (%)", "95 % interval", "cNLL", "cCE (%)", "mCE (%)"):
+    for heading in headings:
         table.add_column(heading, justify="right")
-    for row in rows.astype(object).to_dict("records"):
-        percents = {name: _percent(row[name]) for name in ("clean", "accuracy", "low", "high", "ece", "mce")}
-        interval = f"{percents['low']}…{percents['high']}" if row["seeds"] > 1 else "–"
-        cells = (percents["clean"], percents["accuracy"], interval, f"{row['nll']:.3f}")
-        table.add_row(row["label"], str(row["seeds"]), *cells, percents["ece"], percents["mce"])
     return table
+
+
+def _written(measure: str, value: float) -> str:
+    return f"{value:.3f}" if measure == "nll" else _percent(value)
 
 
 def _corruption_table(title: str, frame: "pd.DataFrame") -> Table:
@@ -93,5 +113,5 @@ def _corruption_table(title: str, frame: "pd.DataFrame") -> Table:
     return table
 
 
-def _percent(fraction: float | None) -> str:
-    return "–" if fraction is None or math.isnan(fraction) else f"{100 * fraction:.1f}"
+def _percent(fraction: float) -> str:
+    return "–" if math.isnan(fraction) else f"{100 * fraction:.1f}"

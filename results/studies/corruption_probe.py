@@ -1,7 +1,8 @@
 """Probes with corrupted test images: scores of each corruption and severity, their summary, files and figure."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from augbench.bench.training.shift import SCORES, corrupted_scores
 from augbench.results.figures import write_figure
 from augbench.results.model.csv_text import csv_text
 from augbench.results.model.frame import KEYS
-from augbench.results.statistics.bootstrap import mean_interval
+from augbench.results.statistics.bootstrap import Interval, Weights, mean_interval
+from augbench.results.statistics.ratios import ratio_interval
 from augbench.results.studies.probe_figure import curves_figure
 from augbench.results.studies.probes import FinishedRun, opened_runs
 
@@ -76,52 +78,72 @@ def probe_corrupted(
     return CorruptionProbe(pd.DataFrame(rows, columns=list(COLUMNS)), right)
 
 
-def summarise_corruptions(probe: CorruptionProbe) -> pd.DataFrame:
-    """Summarise a probe.
+def summarise_corruptions(frame: pd.DataFrame, right: Mapping[str, NDArray[np.float64]] | None = None) -> pd.DataFrame:
+    """Summarise scores on corrupted images.
 
     Args:
-        probe: From `probe_corrupted`.
+        frame: From `probe_corrupted`, or `Runs.shift`.
+        right: Shares of each image, as in `CorruptionProbe`; None if they are unknown.
 
     Returns:
         A row for each comparison and label: `comparison`, `label`, `seeds`; means over seeds of `clean`, the accuracy
         on the clean images, and over the main corruptions and all severities `accuracy` (cA), `nll` (cNLL) and `ece`
-        (cCE); `low` and `high`, the ends of a 95 % bootstrap interval of cA over seeds and test images, NaN for one
-        seed; and `mce`: the mean over the main corruptions of the error over all severities divided by that of `none`
-        (Hendrycks and Dietterich, 2019, section 4.1, with `none` in place of AlexNet), NaN where the comparison has no
-        `none` or it makes no error.
+        (cCE); and `mce`: the mean over the main corruptions of the error over all severities divided by that of `none`
+        with the same seeds (Hendrycks and Dietterich, 2019, section 4.1, with `none` in place of AlexNet), NaN where
+        the comparison has no `none` with common seeds or that makes no error. `<measure>_low` and `<measure>_high` are
+        the ends of a 95 % bootstrap interval over seeds, and for `accuracy` also over test images if `right` is given;
+        NaN for one seed, and for the `mce` of `none`, which is 1.
     """
-    rows = []
-    relative = {str(name): _corruption_errors(group) for name, group in probe.frame.groupby("comparison", sort=False)}
-    for (comparison, label), group in probe.frame.groupby(["comparison", "label"], sort=False):
-        corrupted = _main(group)
-        right = [probe.right[folder] for folder in group["folder"].unique()]
-        interval = mean_interval(np.stack(right))
-        rows.append(
-            {
-                "comparison": comparison,
-                "label": label,
-                "seeds": group["seed"].nunique(),
-                "clean": group.loc[group["severity"] == 0, "accuracy"].mean(),
-                **{metric: corrupted[metric].mean() for metric in SCORES},
-                "low": interval.low,
-                "high": interval.high,
-                "mce": relative[str(comparison)].get(str(label)),
-            }
-        )
+    rows, weights = [], Weights(1)  # over seeds alone, as if of one image
+    for comparison, compared in frame.groupby("comparison", sort=False):
+        errors = _errors(compared)
+        for label, group in compared.groupby("label", sort=False):
+            over_seeds = _main(group).groupby("seed")[list(SCORES)].mean()
+            found = {metric: mean_interval(over_seeds[[metric]], weights=weights) for metric in SCORES}
+            if right is not None:
+                found["accuracy"] = mean_interval(np.stack([right[folder] for folder in group["folder"].unique()]))
+            relative = _relative_error(errors, str(label), weights)
+            rows.append(
+                {
+                    "comparison": comparison,
+                    "label": label,
+                    "seeds": group["seed"].nunique(),
+                    "clean": group.loc[group["severity"] == 0, "accuracy"].mean(),
+                    **{key: value for name, one in found.items() for key, value in _columns(name, one).items()},
+                    **_columns("mce", relative),
+                }
+            )
     return pd.DataFrame(rows)
+
+
+def _columns(name: str, interval: Interval | None) -> dict[str, float | None]:
+    ends = (interval.estimate, interval.low, interval.high) if interval else (None, None, None)
+    return {
+        column: math.nan if end is None else end
+        for column, end in zip((name, f"{name}_low", f"{name}_high"), ends, strict=True)
+    }
 
 
 def _main(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["severity"] > 0) & ~frame["extra"]]
 
 
-def _corruption_errors(frame: pd.DataFrame) -> dict[str, float]:
-    """Mean corruption error of each label of one comparison; empty without `none`, or where that makes no error."""
+def _errors(frame: pd.DataFrame) -> pd.DataFrame:
+    """Error over all severities of one comparison: a row for each label and seed, a column for each main corruption."""
     main = _main(frame)
-    errors = (1 - main["accuracy"]).groupby([main["label"], main["corruption"]]).mean()
-    if REFERENCE not in errors.index.get_level_values(0) or (errors[REFERENCE] == 0).any():
-        return {}
-    return {str(label): float((errors[label] / errors[REFERENCE]).mean()) for label in main["label"].unique()}
+    return (1 - main["accuracy"]).groupby([main["label"], main["seed"], main["corruption"]]).mean().unstack()
+
+
+def _relative_error(errors: pd.DataFrame, label: str, weights: Weights) -> Interval | None:
+    """Mean corruption error of a label; None without `none`, or where that makes no error on a corruption."""
+    if REFERENCE not in errors.index.get_level_values(0):
+        return None
+    ours, theirs = errors.loc[label], errors.loc[REFERENCE]
+    common = ours.index.intersection(theirs.index)
+    if not len(common) or (theirs.loc[common] == 0).all().any():
+        return None
+    interval = ratio_interval(ours.loc[common], theirs.loc[common], weights)
+    return replace(interval, low=None, high=None) if label == REFERENCE else interval
 
 
 def accuracy_by_corruption(frame: pd.DataFrame) -> pd.DataFrame:

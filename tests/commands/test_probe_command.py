@@ -115,10 +115,15 @@ def test_corruptions_are_scored_on_the_images_of_the_network(out: Path, tmp_path
     expected = (predicted == trained.data.test.labels).float().mean().item()
     assert (float(last["accuracy"]), last["extra"]) == (pytest.approx(expected), "False")
     assert "gaussian-blur (extra)" in text
-    none = next(line for line in text.splitlines() if line.startswith("│ none ")).strip("│ ").split("│")
+    lines = [line.strip("│ ").split("│") for line in text.splitlines() if line.startswith("│ none ")]
+    none, ends = ([cell.strip() for cell in line] for line in lines)
     main = [float(row["accuracy"]) for row in found if row["label"] == "none" and row["extra"] == "False"]
     corrupted = [accuracy for index, accuracy in enumerate(main) if index % 71]
-    assert (none[3].strip(), none[7].strip()) == (f"{100 * sum(corrupted) / 140:.1f}", "100.0")
+    assert (none[3], none[6]) == (f"{100 * sum(corrupted) / 140:.1f}", "100.0")
+    for measure, interval in zip(none[3:6], ends[1:4], strict=True):
+        low, high = map(float, interval.split("…"))
+        assert low <= float(measure) <= high
+    assert ends[4] == "–"
 
 
 @pytest.mark.slow

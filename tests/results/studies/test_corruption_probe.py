@@ -1,11 +1,13 @@
 """The summary of a probe with corrupted images, worked by hand, and its curves."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from augbench.results.model.frame import KEYS
 from augbench.results.statistics.bootstrap import mean_interval
@@ -18,7 +20,7 @@ from augbench.results.studies.corruption_probe import (
     write_corruptions,
 )
 
-RIGHT = {0: np.array([1, 0.5, 0.25]), 1: np.array([0.5, 0.75, 0])}
+RIGHT = {0: np.array([1, 0.5, 0.25]), 1: np.array([0.5, 0.75, 0.3])}
 
 
 def probe(curves: dict[tuple[str, int], dict[str, Sequence[float]]]) -> CorruptionProbe:
@@ -31,7 +33,7 @@ def probe(curves: dict[tuple[str, int], dict[str, Sequence[float]]]) -> Corrupti
             for severity, accuracy in enumerate(accuracies, start=name != "clean"):
                 own = {"corruption": name, "severity": severity, "extra": name == "speckle-noise"}
                 rows.append(common | own | {"accuracy": accuracy, "nll": 2 * accuracy, "ece": accuracy / 4})
-    right = {f"{label}-{seed}": RIGHT[seed] for label, seed in curves}
+    right = {f"{label}-{seed}": RIGHT[seed] for label, seed in curves if seed in RIGHT}
     return CorruptionProbe(pd.DataFrame(rows, columns=list(COLUMNS)), right)
 
 
@@ -45,7 +47,7 @@ PROBE = probe(
 
 
 def test_means_are_over_main_corruptions_severities_and_seeds() -> None:
-    none, scale = summarise_corruptions(PROBE).to_dict("records")
+    none, scale = summarise_corruptions(PROBE.frame).to_dict("records")
     assert [(row["comparison"], row["label"], row["seeds"]) for row in (none, scale)] == [
         ("digits", "none", 2),
         ("digits", "scale", 1),
@@ -56,21 +58,46 @@ def test_means_are_over_main_corruptions_severities_and_seeds() -> None:
         )
 
 
-def test_the_interval_is_over_seeds_and_images() -> None:
-    none, scale = summarise_corruptions(PROBE).to_dict("records")
+def test_intervals_are_over_seeds_and_that_of_the_accuracy_over_images_too() -> None:
+    none, scale = summarise_corruptions(PROBE.frame, PROBE.right).to_dict("records")
     expected = mean_interval(np.stack([RIGHT[0], RIGHT[1]]))
-    assert (none["low"], none["high"]) == (expected.low, expected.high)
-    assert np.isnan([scale["low"], scale["high"]]).all()
+    assert (none["accuracy"], none["accuracy_low"], none["accuracy_high"]) == (
+        expected.estimate,
+        expected.low,
+        expected.high,
+    )
+    for row, of_seeds in ((none, [[1.1, 1.1], [0.275 / 2, 0.275 / 2]]),):
+        assert [row["nll_low"], row["nll_high"]] == pytest.approx(of_seeds[0])  # 0.55 with both seeds
+        assert [row["ece_low"], row["ece_high"]] == pytest.approx(of_seeds[1])
+    ends = [f"{name}_{end}" for name in ("accuracy", "nll", "ece", "mce") for end in ("low", "high")]
+    assert np.isnan([scale[end] for end in ends]).all(), "one seed"
+    assert np.isnan([none["mce_low"], none["mce_high"]]).all(), "1 whatever the seeds"
 
 
-def test_the_mean_corruption_error_is_against_none() -> None:
-    none, scale = summarise_corruptions(PROBE).to_dict("records")
+def test_two_seeds_by_hand() -> None:
+    fog = {("none", 0): 0.4, ("none", 1): 0.6, ("scale", 0): 0.5, ("scale", 1): 0.7, ("scale", 2): 0.9}
+    given = probe({key: {"clean": [1.0], "fog": [accuracy]} for key, accuracy in fog.items()})
+    none, scale = summarise_corruptions(given.frame).to_dict("records")
+    # two seeds are resampled to one of them in half of all cases; the spread is that of Student's distribution
+    stretched = math.sqrt(2) * stats.t.ppf(0.975, 1) / stats.norm.ppf(0.975)
+    for name, factor in (("accuracy", 1), ("nll", 2), ("ece", 0.25)):
+        expected = [factor * (0.5 + sign * 0.1 * stretched) for sign in (-1, 1)]
+        assert [none[f"{name}_low"], none[f"{name}_high"]] == pytest.approx(expected)
+    # errors 0.5, 0.3 against 0.6, 0.4 of the common seeds: 0.8, and linear in the seeds' deviations from it
+    values = [0.8 + (error - 0.8 * of_none) / 0.5 for error, of_none in ((0.5, 0.6), (0.3, 0.4))]
+    half = abs(values[0] - values[1]) / 2 * stretched
+    assert [scale["mce"], scale["mce_low"], scale["mce_high"]] == pytest.approx([0.8, 0.8 - half, 0.8 + half])
+
+
+def test_the_mean_corruption_error_is_against_none_with_the_same_seeds() -> None:
+    none, scale = summarise_corruptions(PROBE.frame).to_dict("records")
     assert none["mce"] == pytest.approx(1)
-    assert scale["mce"] == pytest.approx((0.15 / 0.3 + 0.8 / 0.6) / 2)  # errors of fog and of snow
+    assert scale["mce"] == pytest.approx((0.15 / 0.3 + 0.8 / 0.6) / 2)  # errors of fog and of snow, seed 0
     without = probe({("scale", 0): {"clean": [1.0], "fog": [0.9]}})
     perfect = probe({("none", 0): {"clean": [1.0], "fog": [1.0]}, ("scale", 0): {"clean": [1.0], "fog": [0.9]}})
-    for given in (without, perfect):
-        assert summarise_corruptions(given)["mce"].isna().all()
+    other = probe({("none", 1): {"clean": [1.0], "fog": [0.5]}, ("scale", 0): {"clean": [1.0], "fog": [0.9]}})
+    for given in (without, perfect, other):
+        assert math.isnan(summarise_corruptions(given.frame).set_index("label").loc["scale", "mce"])
 
 
 def test_accuracy_by_corruption_and_by_severity() -> None:
