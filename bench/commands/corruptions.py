@@ -1,4 +1,4 @@
-"""What `augbench probe --kind corruptions` computes and shows."""
+"""What `augbench probe --kind corruptions` and `--kind corruptions-bar` compute and show."""
 
 import math
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from augbench.results.studies.corruption_probe import CorruptionProbe
     from augbench.results.studies.probes import FinishedRun
 
-CORRUPTED = "corruptions"
-"""The kind, beside those of transforms."""
+CORRUPTED = ("corruptions", "corruptions-bar")
+"""The kinds beside those of transforms."""
 
 MEASURES = {"accuracy": "cA (%)", "nll": "cNLL", "ece": "cCE (%)", "mce": "mCE (%)"}
 
@@ -27,6 +27,7 @@ MEASURES = {"accuracy": "cA (%)", "nll": "cNLL", "ece": "cCE (%)", "mce": "mCE (
 def probe_corruptions(
     console: Console,
     runs: "list[FinishedRun]",
+    name: str,
     out: Path,
     *,
     draws: int,
@@ -35,13 +36,14 @@ def probe_corruptions(
     on: str | None,
 ) -> None:
     """Score runs on corrupted test images, show the tables and write the files; arguments as `probe_corrupted`."""
-    from augbench.bench.augmentation.corruptions.corrupt import CORRUPTIONS, SEVERITIES
+    from augbench.bench.augmentation.corruptions.corrupt import SETS, SEVERITIES
     from augbench.results.studies.corruption_probe import probe_corrupted, write_corruptions
 
     with progress_bars(console) as progress:
-        task = progress.add_task(CORRUPTED, total=len(runs) * len(CORRUPTIONS) * len(SEVERITIES))
+        task = progress.add_task(name, total=len(runs) * len(SETS[name]) * len(SEVERITIES))
         probe = probe_corrupted(
             runs,
+            name,
             draws=draws,
             data_root=data_root,
             device=device,
@@ -62,7 +64,8 @@ def _tables(probe: "CorruptionProbe", details: str) -> Iterator[Table]:
 
     for comparison, rows in summarise_corruptions(probe.frame, probe.right).groupby("comparison", sort=False):
         name = str(comparison)
-        yield _summary_table(f"{name}, recomputed corruptions{details}", rows)
+        (kind,) = probe.frame["corruptions"].unique()
+        yield _summary_table(f"{name}, recomputed {kind}{details}", rows)
         if (repeated := rows[rows["seeds"] > 1]).size:
             yield _interval_table(f"{name}: 95 % intervals{details}", repeated)
         yield _corruption_table(
@@ -100,16 +103,15 @@ def _written(measure: str, value: float) -> str:
 
 
 def _corruption_table(title: str, frame: "pd.DataFrame") -> Table:
-    from augbench.bench.augmentation.corruptions.corrupt import CORRUPTIONS
     from augbench.results.studies.corruption_probe import accuracy_by_corruption
 
-    accuracies = accuracy_by_corruption(frame)
+    accuracies, extra = accuracy_by_corruption(frame), set(frame.loc[frame["extra"], "corruption"])
     table = Table(title=title, title_justify="left")
     table.add_column("corruption")
     for label in accuracies.columns:
         table.add_column(str(label), justify="right", overflow="fold")
     for name, row in accuracies.iterrows():
-        table.add_row(f"{name} (extra)" if CORRUPTIONS[str(name)].extra else str(name), *map(_percent, row))
+        table.add_row(f"{name} (extra)" if name in extra else str(name), *map(_percent, row))
     return table
 
 

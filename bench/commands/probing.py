@@ -31,7 +31,8 @@ def probe(
     kind: Annotated[
         list[str],
         typer.Option(
-            help=f"Changes of the test images: {', '.join(KINDS)}; {CORRUPTED}, as in CIFAR-10-C. Can be repeated."
+            help=f"Changes of the test images: {', '.join(KINDS)}; {', '.join(CORRUPTED)}, as in CIFAR-10-C and "
+            "CIFAR-10-C̄. Can be repeated."
         ),
     ] = ["rotation"],  # noqa: B006 - typer copies it
     values: Annotated[
@@ -55,7 +56,7 @@ def probe(
     """Measure and plot the accuracy of finished runs on rotated, scaled, sheared or corrupted test images."""
     from augbench.results.studies.probes import finished_runs, probe_runs, summarise_probe, write_probe
 
-    corrupted, asked = CORRUPTED in kind, _asked(kind, values or [])
+    corrupted, asked = [name for name in kind if name in CORRUPTED], _asked(kind, values or [])
     if not 0 <= draws <= MOST_DRAWS:
         raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
     if on is not None:
@@ -64,8 +65,8 @@ def probe(
     found = finished_runs(runs)
     make_folder(out)
     console = new_console()
-    if corrupted:
-        probe_corruptions(console, found, out, draws=draws, data_root=data_root, device=chosen_device, on=on)
+    for name in corrupted:
+        probe_corruptions(console, found, name, out, draws=draws, data_root=data_root, device=chosen_device, on=on)
     if not asked:
         return
     with_identity = {name: sorted({*taken, KINDS[name].identity}) for name, taken in asked.items()}
@@ -94,17 +95,18 @@ def _asked(kinds: Sequence[str], texts: Sequence[str]) -> dict[str, list[float]]
         UserError: If a kind is unknown or given twice, or values do not fit it.
     """
     for name in kinds:
-        if name not in (*KINDS, CORRUPTED):
-            raise UserError(f"--kind: {one_of('kind of transforms', name, (*KINDS, CORRUPTED))}")
+        if name not in (*KINDS, *CORRUPTED):
+            raise UserError(f"--kind: {one_of('kind of transforms', name, (*KINDS, *CORRUPTED))}")
     if len(set(kinds)) < len(kinds):
         raise UserError(f"--kind {' --kind '.join(kinds)} names a kind twice. Give it once, with all its values.")
-    if texts and CORRUPTED in kinds:
+    corrupted = [name for name in kinds if name in CORRUPTED]
+    if texts and corrupted:
         raise UserError(
-            f"--kind {CORRUPTED} takes no --values: every corruption has the severities 1 to 5. Omit --values, or "
+            f"--kind {corrupted[0]} takes no --values: every corruption has the severities 1 to 5. Omit --values, or "
             "give the other kinds in a command of their own."
         )
     if not texts:
-        return {name: list(KINDS[name].usual) for name in kinds if name != CORRUPTED}
+        return {name: list(KINDS[name].usual) for name in kinds if name not in CORRUPTED}
     if len(texts) != len(kinds):
         raise UserError(
             f"--values is given {len(texts)} times for these kinds: {', '.join(kinds)}. Give --values once for each "

@@ -29,7 +29,7 @@ class Protocol(BaseModel):
     test_time_repeats: int = Field(5, ge=1, le=100, description="independent repeats of test-time augmentation")
     calibration_bins: int = Field(15, ge=1, le=1000, description="bins of the calibration errors")
     probe_angles: int = Field(24, ge=0, le=360, description="angles of the rotation probe, evenly spaced over 360°")
-    shift: Literal["corruptions"] | None = Field(
+    shift: Literal["corruptions", "corruptions-bar"] | None = Field(
         None, description="corruptions of the test images that finished networks are scored on; none by default"
     )
     evaluated_on: Literal["test", "validation"] = Field(

@@ -217,7 +217,7 @@ def _evaluation_seconds(trainer: Trainer, now: Clock) -> float:
         accuracies(network, split, ROTATION, [45.0], side=trainer.data.image_size)
 
     def shifted(split: Split) -> None:
-        corrupted_scores(network, split, protocol.calibration_bins)
+        corrupted_scores(network, split, protocol.probed_shift or "", protocol.calibration_bins)
 
     plain = per_image(test, lambda split: predict(network, split.images))
     passes = 1 + (trainer.epochs if protocol.evaluated_on == "validation" else 0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from augbench.bench.augmentation.corruptions.corrupt import CORRUPTIONS, SEVERITIES, corrupt, offered
+from augbench.bench.augmentation.corruptions.corrupt import SETS, SEVERITIES, corrupt, offered
 from augbench.bench.data.dataset import Split
 from augbench.bench.training.cost import Cost
 from augbench.bench.training.metrics import score
@@ -37,6 +37,7 @@ class CorruptedScores:
 def corrupted_scores(
     network: nn.Module,
     test: Split,
+    name: str,
     bins: int,
     draws: PolicyDraws | None = None,
     after_each: Callable[[], object] = lambda: None,
@@ -46,30 +47,32 @@ def corrupted_scores(
     Args:
         network: Takes images in [0, 1]; in evaluation mode.
         test: Images that the network takes, and labels.
+        name: One of the `SETS` of corruptions.
         bins: Bins of the calibration error.
         draws: Test-time draws; None for none.
-        after_each: Called after each severity of each of the `CORRUPTIONS`, offered for these images or not; may raise
-            to break off.
+        after_each: Called after each severity of each corruption of the set, offered for these images or not; may
+            raise to break off.
 
     Raises:
         UserError: If the images are too small to be corrupted.
     """
     labels, rows, right = test.labels.cpu().numpy(), list[dict[str, Any]](), []
 
-    def add(images: Tensor, name: str, severity: int, *, extra: bool) -> None:
+    def add(images: Tensor, corruption: str, severity: int, *, extra: bool) -> None:
         found = probabilities(network, images, draws).cpu().numpy()
         scores = score(found, labels, bins)
         kept = {metric: scores[metric] for metric in SCORES}
-        rows.append({"corruption": name, "severity": severity, "extra": extra} | kept)
+        rows.append({"corruption": corruption, "severity": severity, "extra": extra} | kept)
         if severity and not extra:
             right.append(found.argmax(1) == labels)
 
     add(test.images, CLEAN, 0, extra=False)
-    here = offered(test.images.shape[1])
-    for name, corruption in CORRUPTIONS.items():
+    here = offered(test.images.shape[1], name)
+    for corruption, definition in SETS[name].items():
         for severity in SEVERITIES:
-            if name in here:
-                add(corrupt(test.images, name, severity), name, severity, extra=corruption.extra)
+            if corruption in here:
+                images = corrupt(test.images, corruption, severity)
+                add(images, corruption, severity, extra=definition.extra)
             after_each()
     return CorruptedScores(rows, np.mean(right, axis=0))
 
@@ -80,9 +83,9 @@ def shift_probe(
     """Score a network at the end of its training, without test-time draws; arguments as `corrupted_scores`.
 
     Returns:
-        `name`, that of the set of corruptions; `images`, "recomputed"; and `scores`, the rows of `CorruptedScores`.
+        `name`, that of the set; `images`, "recomputed"; and `scores`, the rows of `CorruptedScores`.
     """
     with cost.phase("evaluation"):
-        scores = corrupted_scores(network, test, bins, after_each=after_each).rows
+        scores = corrupted_scores(network, test, name, bins, after_each=after_each).rows
     cost.image_passes["evaluation"] += len(test) * len(scores)
     return {"name": name, "images": RECOMPUTED, "scores": scores}

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from augbench.bench.common.files import make_folder, write_text
-from augbench.bench.training.shift import SCORES, corrupted_scores
+from augbench.bench.training.shift import RECOMPUTED, SCORES, corrupted_scores
 from augbench.results.figures import write_figure
 from augbench.results.model.csv_text import csv_text
 from augbench.results.model.frame import KEYS
@@ -22,9 +22,22 @@ from augbench.results.studies.probe_figure import curves_figure
 from augbench.results.studies.probes import FinishedRun, opened_runs
 
 REFERENCE = "none"
-COLUMNS = (*KEYS, "dataset", "test_dataset", "corruption", "severity", "extra", "draws", *SCORES, "test_images")
+BENCHMARKS = {"corruptions": "CIFAR-10-C", "corruptions-bar": "CIFAR-10-C̄"}
+SOURCE = ("corruptions", "images")
+COLUMNS = (
+    *KEYS,
+    "dataset",
+    "test_dataset",
+    "corruption",
+    "severity",
+    "extra",
+    "draws",
+    *SCORES,
+    "test_images",
+    *SOURCE,
+)
 """Columns of the frame and of its CSV file: `corruption` is "clean" and `severity` 0 for the test images themselves;
-`extra` corruptions count in no mean."""
+`extra` corruptions count in no mean. `corruptions` is the name of the set, `images` "recomputed"."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,7 @@ class CorruptionProbe:
 
 def probe_corrupted(
     runs: Sequence[FinishedRun],
+    name: str,
     *,
     draws: int,
     data_root: Path,
@@ -56,6 +70,7 @@ def probe_corrupted(
 
     Args:
         runs: From `finished_runs`.
+        name: One of the `SETS` of corruptions.
         draws: Test-time draws from a run's own policy; 0 for none. Methods without a policy have none.
         data_root: Folder of downloaded data sets.
         device: Where to compute.
@@ -70,9 +85,9 @@ def probe_corrupted(
     for run in opened_runs(runs, data_root, device, on):
         policy_draws = run.draws(draws)
         bins = run.trained.spec.protocol.calibration_bins
-        found = corrupted_scores(run.network, run.data.test, bins, policy_draws, after_each)
+        found = corrupted_scores(run.network, run.data.test, name, bins, policy_draws, after_each)
         common = run.keys | {"test_dataset": run.test_dataset, "test_images": len(run.data.test)}
-        common["draws"] = policy_draws.count if policy_draws else 0
+        common |= {"draws": policy_draws.count if policy_draws else 0, "corruptions": name, "images": RECOMPUTED}
         rows += [common | row for row in found.rows]
         right[run.keys["folder"]] = found.right
     return CorruptionProbe(pd.DataFrame(rows, columns=list(COLUMNS)), right)
@@ -154,16 +169,17 @@ def accuracy_by_corruption(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_corruptions(probe: CorruptionProbe, out: Path) -> list[Path]:
-    """Write `probe-corruptions.csv` with the unrounded numbers, and the curves as PNG, PDF and SVG.
+    """Write `probe-<set>.csv` with the unrounded numbers, and the curves as PNG, PDF and SVG.
 
     Raises:
         UserError: If the folder cannot be written to.
     """
-    stem = make_folder(out) / "probe-corruptions"
+    (name,) = probe.frame["corruptions"].unique()
+    stem = make_folder(out) / f"probe-{name}"
     table = stem.with_suffix(".csv")
     write_text(table, csv_text(probe.frame))
     count = _main(probe.frame)["corruption"].nunique()
-    notes = [f"Mean over {count} corruptions of CIFAR-10-C, recomputed; 0: the images without any."]
+    notes = [f"Mean over {count} corruptions of {BENCHMARKS[name]}, recomputed; 0: the images without any."]
     curves = by_severity(probe.frame)
     return [table, *write_figure(curves_figure(curves, "Severity of the corruptions", "levels", notes), stem)]
 

@@ -183,7 +183,7 @@ def one_paragraph(outcome: tuple[int, str, str]) -> str:
     [
         (
             ("--kind", "rotatoin"),
-            "no kind of transforms 'rotatoin'. Did you mean 'rotation'? Valid choices: corruptions, rotation,",
+            "no kind of transforms 'rotatoin'. Did you mean 'rotation'? Valid choices: corruptions, corruptions-bar,",
         ),
         (("--kind", "scale", "--kind", "scale"), "--kind scale --kind scale names a kind twice"),
         (("--kind", "scale", "--values", "0"), "0 is out of range for scale. Give factors from 0.01 to 100"),

@@ -48,31 +48,38 @@ def suite(shift: str = "corruptions", shrink: int = 1) -> Suite:
     return parse_suite(SUITE.format(shift=shift, shrink=shrink), "a test")
 
 
-def shifted(spec: RunSpec) -> RunSpec:
-    return spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"shift": "corruptions"})})
+def shifted(spec: RunSpec, name: str = "corruptions") -> RunSpec:
+    return spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"shift": name})})
 
 
+@pytest.mark.parametrize(("name", "corruptions"), [("corruptions", 16), ("corruptions-bar", 9)])
 def test_the_record_is_that_of_the_probe_afterwards(
-    few_digits: None, make_spec: MakeSpec, tmp_path: Path, settings: ExecutionSettings, stop: StopSignal
+    few_digits: None,
+    make_spec: MakeSpec,
+    tmp_path: Path,
+    settings: ExecutionSettings,
+    stop: StopSignal,
+    name: str,
+    corruptions: int,
 ) -> None:
     out, plain = tmp_path / "out", make_spec("none")
-    for spec in (shifted(plain), plain):
+    with_name = shifted(plain, name)
+    for spec in (with_name, plain):
         assert execute(written(out, spec), settings, stop) is RunState.DONE
-    with_shift, without = (written(out, spec).read_result() or {} for spec in (shifted(plain), plain))
+    with_shift, without = (written(out, spec).read_result() or {} for spec in (with_name, plain))
     assert "shift" not in without
-    assert (with_shift["shift"]["name"], with_shift["shift"]["images"]) == ("corruptions", "recomputed")
+    assert (with_shift["shift"]["name"], with_shift["shift"]["images"]) == (name, "recomputed")
     passes = [result["image_passes"]["evaluation"] for result in (with_shift, without)]
-    assert passes[0] - passes[1] == 100 * (1 + 16 * 5)
+    assert passes[0] - passes[1] == 100 * (1 + corruptions * 5)
     assert with_shift["metrics"] == without["metrics"], "nothing else of the run changes"
 
-    runs = finished_runs([written(out, shifted(plain)).path])
-    expected = probe_corrupted(runs, draws=0, data_root=settings.data, device=CPU).frame
-    columns = ["folder", "seed", "corruption", "severity", "extra", *SCORES]
+    runs = finished_runs([written(out, with_name).path])
+    expected = probe_corrupted(runs, name, draws=0, data_root=settings.data, device=CPU).frame
+    columns = ["folder", "seed", "corruptions", "images", "corruption", "severity", "extra", *SCORES]
     assert pack([out], tmp_path / "runs.parquet") == (2, ())
     for source in (out, tmp_path / "runs.parquet"):
         found = load_runs(source).shift
         pd.testing.assert_frame_equal(found[columns], expected[columns])
-        assert set(found["images"]) == {"recomputed"}
 
 
 class Darkest(nn.Module):
@@ -87,7 +94,7 @@ class Darkest(nn.Module):
 def test_scores_are_those_of_the_corrupted_images() -> None:
     images = torch.linspace(60, 128, 12 * 196).view(12, 1, 14, 14).to(torch.uint8)
     test, asked = Split(images, torch.ones(12, dtype=torch.int64)), list[int]()
-    found = corrupted_scores(Darkest(), test, bins=15, after_each=lambda: asked.append(1))
+    found = corrupted_scores(Darkest(), test, "corruptions", bins=15, after_each=lambda: asked.append(1))
     assert len(asked) == 17 * 5, "once for each severity, also of what is not for grey images"
     frame = pd.DataFrame(found.rows).set_index(["corruption", "severity"])
     assert len(frame) == 1 + 16 * 5

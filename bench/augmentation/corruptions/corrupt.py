@@ -1,10 +1,11 @@
-"""The corruptions by name, with the constants of CIFAR-10-C, and how images are corrupted.
+"""The corruptions by name, with the constants of CIFAR-10-C and CIFAR-10-C̄, and how images are corrupted.
 
 Hendrycks and Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations" (2019);
 constants and definitions of their script `make_cifar_c.py`. Frost is left out, since it needs pictures of frost, and
 so is spatter, three levels of which are defined by an edge detector and integer filters of OpenCV.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from augbench.bench.augmentation.affine_space import to_unit_interval
-from augbench.bench.augmentation.corruptions import blur, digital, noise, weather
+from augbench.bench.augmentation.corruptions import bar, blur, digital, noise, weather
 from augbench.bench.augmentation.corruptions.streams import ImageStreams
 from augbench.bench.common.errors import UserError, one_of
 
@@ -43,6 +44,11 @@ class Corruption:
 
 def _single(*numbers: float) -> Levels:
     return tuple((number,) for number in numbers)
+
+
+def _scaled(factor: float, added: float, *levels: float) -> Levels:
+    """Constants from the levels of CIFAR-10-C̄, which are parts in ten of a largest value."""
+    return _single(*(factor * level + added for level in levels))
 
 
 CORRUPTIONS = MappingProxyType(
@@ -82,10 +88,36 @@ CORRUPTIONS = MappingProxyType(
 )
 """The main corruptions in the order of CIFAR-10-C, then the extra ones."""
 
+BAR = MappingProxyType(
+    {
+        "blue-noise": Corruption(bar.blue_noise, _scaled(0.3, -2.5, 0.7, 1.4, 2.1, 3.5, 4.2)),
+        "checkerboard-cutout": Corruption(bar.checkerboard_cutout, _scaled(0.1, 0, 1, 2, 3, 4, 5)),
+        "inverse-sparkles": Corruption(bar.inverse_sparkles, _scaled(0.13, 0, 1, 1.5, 2.5, 4.5, 5)),
+        "pinch-and-twirl": Corruption(
+            bar.pinch_and_twirl,
+            tuple((math.pi / 20 * level, 0.04 * level + 0.1) for level in (5.5, 6, 6.5, 8.5, 10)),
+        ),
+        "ripple": Corruption(bar.ripple, _scaled(0.0025, 0, 5.5, 6, 6.5, 7.5, 8)),
+        "brownish-noise": Corruption(bar.brownish_noise, _scaled(6.4 / 255, 0, 2.5, 4, 5.5, 6.5, 7)),
+        "circular-motion-blur": Corruption(bar.circular_motion_blur, _scaled(1.5, 0, 2.8, 3.6, 4.4, 5.2, 6)),
+        "lines": Corruption(bar.lines, _scaled(0.1, 0, 0.5, 1, 1.5, 2, 2.5)),
+        "sparkles": Corruption(bar.sparkles, _scaled(0.32, 0, 0.7, 3.5, 5.6, 6.3, 7)),
+        "transverse-chromatic-aberration": Corruption(
+            bar.transverse_chromatic_aberration, _scaled(0.05, 0, 1, 2, 5, 9, 10), colour=True
+        ),
+    }
+)
+"""The corruptions of CIFAR-10-C̄, in its order."""
 
-def offered(channels: int) -> list[str]:
-    """Names of the corruptions of images with so many channels."""
-    return [name for name, corruption in CORRUPTIONS.items() if channels == 3 or not corruption.colour]
+SETS = MappingProxyType({"corruptions": CORRUPTIONS, "corruptions-bar": BAR})
+"""The sets of corruptions by name. No name of a corruption is in two of them."""
+
+_ALL = {**CORRUPTIONS, **BAR}
+
+
+def offered(channels: int, which: str = "corruptions") -> list[str]:
+    """Names of the corruptions of one of the `SETS` for images with so many channels."""
+    return [name for name, corruption in SETS[which].items() if channels == 3 or not corruption.colour]
 
 
 def corrupt(images: Tensor, name: str, severity: int, seed: int = 0, first: int = 0) -> Tensor:
@@ -96,7 +128,7 @@ def corrupt(images: Tensor, name: str, severity: int, seed: int = 0, first: int 
 
     Args:
         images: uint8 or floats in [0, 1]; (N, C, S, S), C of 1 or 3, S of at least 14.
-        name: One of `CORRUPTIONS`.
+        name: One of those in `SETS`.
         severity: From 1 to 5.
         seed: Seed of all random numbers.
         first: Position of the first image in its data set.
@@ -109,7 +141,7 @@ def corrupt(images: Tensor, name: str, severity: int, seed: int = 0, first: int 
             number of channels.
     """
     _check(images, name, severity)
-    corruption = CORRUPTIONS[name]
+    corruption = _ALL[name]
     done = [torch.empty_like(images[:0], dtype=torch.uint8)]
     for start in range(0, len(images), IMAGES_AT_A_TIME):
         some = to_unit_interval(images[start : start + IMAGES_AT_A_TIME])
@@ -134,11 +166,12 @@ def check_size(height: int, width: int) -> None:
 
 def _check(images: Tensor, name: str, severity: int) -> None:
     channels, height, width = images.shape[1:]
-    if name not in CORRUPTIONS:
-        raise UserError(one_of("corruption", name, CORRUPTIONS))
+    if name not in _ALL:
+        raise UserError(one_of("corruption", name, _ALL))
     if severity not in SEVERITIES:
         raise UserError(f"There is no severity {severity} of {name}. Choose one from 1 to 5.")
     check_size(height, width)
-    if channels not in (1, 3) or name not in offered(channels):
-        kinds = "colour images (3 channels)" if CORRUPTIONS[name].colour else "grey or colour images (1 or 3 channels)"
+    needs_colour = _ALL[name].colour
+    if channels not in (1, 3) or (channels == 1 and needs_colour):
+        kinds = "colour images (3 channels)" if needs_colour else "grey or colour images (1 or 3 channels)"
         raise UserError(f"The corruption {name} is for {kinds}; these images have {channels} of them.")

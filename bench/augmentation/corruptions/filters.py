@@ -114,12 +114,12 @@ def sample_linearly(images: Tensor, rows: Tensor, columns: Tensor, outside: Outs
 
     Args:
         images: (N, C, S, S).
-        rows: Where to read, in pixels from the middle of the first; (N, S, S).
+        rows: Where to read, in pixels from the middle of the first; (N, T, T).
         columns: As `rows`.
         outside: Rule for what lies outside.
 
     Returns:
-        (N, C, S, S).
+        (N, C, T, T).
     """
     side = images.shape[-1]
     top, left = rows.floor(), columns.floor()
@@ -128,8 +128,36 @@ def sample_linearly(images: Tensor, rows: Tensor, columns: Tensor, outside: Outs
     def corner(down: int, across: int) -> Tensor:
         places = outside(top.long() + down, side) * side + outside(left.long() + across, side)
         flat = places.flatten(1)[:, None].expand(-1, images.shape[1], -1)
-        return images.flatten(2).gather(2, flat).view_as(images)
+        return images.flatten(2).gather(2, flat).view(*images.shape[:2], *rows.shape[1:])
 
     upper = (1 - right) * corner(0, 0) + right * corner(0, 1)
     lower = (1 - right) * corner(1, 0) + right * corner(1, 1)
     return (1 - below) * upper + below * lower
+
+
+def spline_coefficients(images: Tensor) -> Tensor:
+    """Find the coefficients of the cubic B-splines through all pixels, mirrored at the middle of the border."""
+    side = images.shape[-1]
+    along = torch.arange(side, dtype=torch.float64)
+    taps, weights = cubic_taps(along, side)
+    at_pixels = torch.zeros(side, side, dtype=torch.float64).scatter_add_(1, taps, weights)
+    inverse: Tensor = torch.linalg.inv(at_pixels).float().to(images.device)
+    return inverse @ images @ inverse.T
+
+
+def cubic_taps(places: Tensor, side: int) -> tuple[Tensor, Tensor]:
+    """Which coefficients a cubic B-spline takes at some places along an axis, and their weights.
+
+    Args:
+        places: In pixels from the middle of the first; (…).
+        side: Pixels along the axis, mirrored at the middle of the border.
+
+    Returns:
+        Indices and weights; both (…, 4).
+    """
+    first = places.floor()
+    part = places - first
+    rest = 1 - part
+    weights = torch.stack((rest**3, 3 * part**3 - 6 * part**2 + 4, 3 * rest**3 - 6 * rest**2 + 4, part**3), -1)
+    offsets = torch.arange(-1, 3, device=places.device)
+    return mirror(first.long()[..., None] + offsets, side), weights / 6

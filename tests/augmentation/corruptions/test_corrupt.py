@@ -2,13 +2,16 @@
 
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
 from torch import Tensor
 
-from augbench.bench.augmentation.corruptions.corrupt import CORRUPTIONS, SEVERITIES, corrupt, offered
+from augbench.bench.augmentation.corruptions.corrupt import BAR, CORRUPTIONS, SETS, SEVERITIES, corrupt, offered
+from augbench.bench.commands.corruptions import CORRUPTED
 from augbench.bench.common.errors import UserError
+from augbench.bench.experiment.protocol import Protocol
 from augbench.datasets.digits import DigitOptions
 from augbench.datasets.mnist5k import Mnist5k
 
@@ -21,7 +24,10 @@ WITHOUT_CHANCE = {
     "jpeg",
     "gaussian-blur",
     "saturate",
+    "circular-motion-blur",
 }
+ALL = [*CORRUPTIONS, *BAR]
+GREY = [name for which in SETS for name in offered(1, which)]
 NOT_MONOTONE = {
     "glass-blur",  # from level 4 to 5 neighbours go as far, and more blur brings pixels nearer to their mean
     "elastic",  # less affine, more displacement
@@ -44,10 +50,27 @@ def digits(side: int) -> Tensor:
 def test_fourteen_main_ones_and_three_extra_ones_one_of_them_for_colour() -> None:
     assert [sum(one.extra == extra for one in CORRUPTIONS.values()) for extra in (False, True)] == [14, 3]
     assert set(offered(3)) - set(offered(1)) == {"saturate"}
-    assert all(len(corruption.levels) == 5 for corruption in CORRUPTIONS.values())
+    assert all(len(corruption.levels) == 5 for which in SETS.values() for corruption in which.values())
 
 
-@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_ten_of_the_second_set_one_of_them_for_colour() -> None:
+    assert len(BAR) == 10
+    assert not any(corruption.extra for corruption in BAR.values())
+    assert set(offered(3, "corruptions-bar")) - set(offered(1, "corruptions-bar")) == {
+        "transverse-chromatic-aberration"
+    }
+    assert not set(BAR) & set(CORRUPTIONS)
+    assert set(get_args(get_args(Protocol.model_fields["shift"].annotation)[0])) == set(SETS) == set(CORRUPTED)
+
+
+@pytest.mark.parametrize("name", BAR)
+def test_photographs_are_further_from_what_they_were_at_each_severity_of_the_second_set(name: str) -> None:
+    images = colour_images(40)
+    far = [(corrupt(images, name, severity).float() - images).abs().mean().item() for severity in SEVERITIES]
+    assert sorted(set(far)) == far
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_an_image_is_corrupted_alike_whichever_come_with_it(name: str) -> None:
     images = colour_images(4, 20)
     for severity in (1, 5):
@@ -58,16 +81,16 @@ def test_an_image_is_corrupted_alike_whichever_come_with_it(name: str) -> None:
         assert torch.equal(corrupt(images.float() / 255, name, severity, seed=3), together)
 
 
-@pytest.mark.parametrize("name", CORRUPTIONS)
+@pytest.mark.parametrize("name", ALL)
 def test_seed_and_position_decide_where_there_is_chance(name: str) -> None:
-    images = colour_images(1).expand(2, 3, 32, 32)
-    first, second = corrupt(images, name, 5, seed=1)
-    other, _ = corrupt(images, name, 5, seed=2)
-    assert torch.equal(first, second) == torch.equal(first, other) == (name in WITHOUT_CHANCE)
+    images = colour_images(1).expand(8, 3, 32, 32)
+    found, other = (corrupt(images, name, 5, seed=seed) for seed in (1, 2))
+    alike = torch.equal(found, found[:1].expand_as(found))
+    assert alike == torch.equal(found, other) == (name in WITHOUT_CHANCE)
 
 
 @pytest.mark.parametrize("side", [14, 28])
-@pytest.mark.parametrize("name", [name for name in offered(1) if name not in NOT_MONOTONE])
+@pytest.mark.parametrize("name", [name for name in GREY if name not in NOT_MONOTONE])
 def test_digits_are_further_from_what_they_were_at_each_severity(name: str, side: int) -> None:
     images = digits(side)
     far = [(corrupt(images, name, severity).float() - images).abs().mean().item() for severity in SEVERITIES]
@@ -79,13 +102,13 @@ def test_digits_are_further_from_what_they_were_at_each_severity(name: str, side
 @pytest.mark.parametrize("channels", [1, 3])
 def test_every_size_is_corrupted_and_keeps_its_shape(side: int, channels: int) -> None:
     images = colour_images(2, side)[:, :channels]
-    for name in offered(channels):
+    for name in [name for which in SETS for name in offered(channels, which)]:
         found = corrupt(images, name, 4)
         assert (found.shape, found.dtype) == (images.shape, torch.uint8)
         assert not torch.equal(found, images)
 
 
-@pytest.mark.parametrize("name", offered(1))
+@pytest.mark.parametrize("name", GREY)
 def test_no_image_and_black_images(name: str) -> None:
     assert corrupt(torch.zeros(0, 1, 14, 14, dtype=torch.uint8), name, 1).shape == (0, 1, 14, 14)
     assert corrupt(torch.zeros(1, 1, 14, 14, dtype=torch.uint8), name, 5).dtype == torch.uint8
@@ -94,7 +117,12 @@ def test_no_image_and_black_images(name: str) -> None:
 @pytest.mark.parametrize(
     ("shape", "name", "severity", "words"),
     [
-        ((1, 1, 14, 14), "frost", 1, "There is no corruption 'frost'. Valid choices: brightness, contrast,"),
+        (
+            (1, 1, 14, 14),
+            "frost",
+            1,
+            "There is no corruption 'frost'. Valid choices: blue-noise, brightness, brownish-noise,",
+        ),
         ((1, 1, 14, 14), "fogg", 1, "Did you mean 'fog'?"),
         ((1, 1, 14, 14), "fog", 0, "There is no severity 0 of fog. Choose one from 1 to 5."),
         ((1, 1, 14, 14), "fog", 6, "There is no severity 6 of fog."),

@@ -29,6 +29,7 @@ def probe(curves: dict[tuple[str, int], dict[str, Sequence[float]]]) -> Corrupti
     for (label, seed), scores in curves.items():
         common = dict(zip(KEYS, (f"{label}-{seed}", "digits", label, label, seed), strict=True))
         common |= {"dataset": "digits", "test_dataset": "digits", "draws": 0, "test_images": 3}
+        common |= {"corruptions": "corruptions", "images": "recomputed"}
         for name, accuracies in scores.items():
             for severity, accuracy in enumerate(accuracies, start=name != "clean"):
                 own = {"corruption": name, "severity": severity, "extra": name == "speckle-noise"}
