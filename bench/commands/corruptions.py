@@ -36,11 +36,10 @@ def probe_corruptions(
     on: str | None,
 ) -> None:
     """Score runs on corrupted test images, show the tables and write the files; arguments as `probe_corrupted`."""
-    from augbench.bench.augmentation.corruptions.corrupt import SETS, SEVERITIES
     from augbench.results.studies.corruption_probe import probe_corrupted, write_corruptions
 
     with progress_bars(console) as progress:
-        task = progress.add_task(name, total=len(runs) * len(SETS[name]) * len(SEVERITIES))
+        task = progress.add_task(name, total=len(runs))
         probe = probe_corrupted(
             runs,
             name,
@@ -48,7 +47,7 @@ def probe_corruptions(
             data_root=data_root,
             device=device,
             on=on,
-            after_each=lambda: progress.advance(task),
+            after_each=lambda share: progress.advance(task, share),
         )
     details = f", averaged over {draws} test-time draws where there is a policy" if draws else ""
     details += f", on the test images of {on}" if on else ""
@@ -64,8 +63,8 @@ def _tables(probe: "CorruptionProbe", details: str) -> Iterator[Table]:
 
     for comparison, rows in summarise_corruptions(probe.frame, probe.right).groupby("comparison", sort=False):
         name = str(comparison)
-        (kind,) = probe.frame["corruptions"].unique()
-        yield _summary_table(f"{name}, recomputed {kind}{details}", rows)
+        images, kind = rows[["images", "corruptions"]].iloc[0]
+        yield _summary_table(f"{name}, {images} {kind}{details}", rows)
         if (repeated := rows[rows["seeds"] > 1]).size:
             yield _interval_table(f"{name}: 95 % intervals{details}", repeated)
         yield _corruption_table(

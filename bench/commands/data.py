@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from augbench.bench.commands.corruptions import CORRUPTED
 from augbench.bench.commands.options import DEFAULT_DATA, Data
 from augbench.bench.commands.own_options import OwnOptions
 from augbench.bench.common.errors import UserError
@@ -33,17 +34,25 @@ def prepare(
 
     Images of your own: `augbench data prepare images FOLDER`, with a folder for each class; `arrays FILE.npz`; `table
     PATH`, Parquet with a column of images and one of labels. Nothing is downloaded, and nothing written beside them.
-    """
-    if names and names[0] in KINDS:
-        from augbench.bench.commands.own_data import prepare_own_data
 
+    The published arrays of CIFAR-10-C or CIFAR-10-C̄: `augbench data prepare corruptions FOLDER` or `corruptions-bar
+    FOLDER`. Probes and suites with `shift` then use them for cifar10.
+    """
+    if names and names[0] in (*KINDS, *CORRUPTED):
         for option, value in {"--suite": suite, "--from": given, "--offline": offline or None}.items():
             if value is not None:
                 raise UserError(f"{option} belongs to published data sets, not to `{names[0]}`. Leave it out.")
+    if names and names[0] in KINDS:
+        from augbench.bench.commands.own_data import prepare_own_data
+
         prepare_own_data(names[0], names[1:], own, data)
         return
-    from augbench.bench.commands.preparing import prepare_datasets
+    from augbench.bench.commands.preparing import prepare_datasets, prepare_original_arrays
 
+    if names and names[0] in CORRUPTED:
+        own.refuse(f"belongs to images of your own, not to `{names[0]}`. Leave it out.")
+        prepare_original_arrays(names[0], names[1:], data)
+        return
     own.refuse("belongs to `augbench data prepare images`, `arrays` or `table`, with a path. Leave it out.")
     prepare_datasets(names or [], suite, data, given, offline=offline)
 

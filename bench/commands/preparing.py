@@ -1,6 +1,7 @@
 """Prepares and verifies data sets with progress bars, for `augbench data`."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from augbench.bench.data.array_folder import DamagedDataError, again, read_manif
 from augbench.bench.data.dataset import DatasetOptions, DatasetSource
 from augbench.bench.data.dataset_checks import UnusableDataError, load_checked
 from augbench.bench.data.downloads import ProgressCallback, RemoteFile, disk_errors, megabytes
+from augbench.bench.data.original_corruptions import prepare_originals
 from augbench.bench.data.own.settings import OWN
 from augbench.bench.data.own.stored import name_of, own_folder, prepared_own
 from augbench.bench.data.prepared import FOLDER, NotPreparedError, PreparedSource
@@ -26,6 +28,8 @@ from augbench.bench.data.source_files import FileResolver, MissingFilesError
 from augbench.bench.experiment.catalogues import dataset_and_options, datasets
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.registry.plugins import explaining
+
+CORRUPTED_DATASET = "cifar10"  # of which corrupted test images are published
 
 
 def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Path | None, *, offline: bool) -> None:
@@ -51,6 +55,29 @@ def prepare_datasets(names: list[str], suite: str | None, data: Path, given: Pat
     except KeyboardInterrupt:
         console.print("Stopped. The same command continues from here.")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def prepare_original_arrays(name: str, paths: Sequence[str], data: Path) -> None:
+    """Take the published arrays of a set of corruptions of CIFAR-10.
+
+    Raises:
+        UserError: If there is not one folder, CIFAR-10 is not prepared, or the arrays do not fit.
+        typer.Exit: With status 130 after Ctrl-C.
+    """
+    if len(paths) != 1:
+        raise UserError(
+            f"`augbench data prepare {name}` needs one path after it, the folder of the published arrays; "
+            f"{len(paths) or 'none'} given."
+        )
+    console, root = Console(stderr=True), data_folder(data)
+    test = load_checked(*dataset_and_options(CORRUPTED_DATASET, {}), root).test
+    try:
+        with progress_bars(console) as bars:
+            folder = prepare_originals(name, Path(paths[0]), test, root, BarsForProgress(console, bars))
+    except KeyboardInterrupt:
+        console.print("Stopped. Nothing was prepared.")
+        raise typer.Exit(INTERRUPTED) from None
+    console.print(f"{name}: ready in {folder}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _prepare(sources: list[DatasetSource], resolver: FileResolver, console: Console) -> None:

@@ -20,6 +20,7 @@ from augbench.bench.data.downloads import ProgressCallback, disk_errors
 from augbench.bench.data.own.settings import OWN
 
 MANIFEST = "manifest.json"
+ORIGINALS = "originals"  # folder of corrupted images as they were published, below that of prepared data sets
 
 
 class ArrayFile(BaseModel):
@@ -63,6 +64,9 @@ class DamagedDataError(UnfitMachineError):
 
 def again(folder: Path) -> str:
     """Name the command that replaces a damaged folder, as a clause."""
+    if folder.parent.name == ORIGINALS:
+        command = to_paste("data", "prepare", folder.name, "FOLDER", "--data", folder.parent.parent.parent)
+        return f"`{command}` replaces it, with the folder of the published arrays"
     if folder.parent.name != OWN:
         command = to_paste("data", "prepare", folder.name.rpartition("-v")[0], "--data", folder.parent.parent)
         return f"`{command}` replaces it"

@@ -16,6 +16,7 @@ from augbench.bench.common.files import NotReadError, make_folder, read_json, wr
 from augbench.bench.common.randomness import epoch_order, generator
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.spec import RunSpec, canonical_json
+from augbench.bench.training.corrupted_images import recomputed_images
 from augbench.bench.training.cost import Clock, repeated
 from augbench.bench.training.evaluation import CHUNK, chunks_at_once, predict, predict_with_draws
 from augbench.bench.training.probe import accuracies
@@ -217,7 +218,7 @@ def _evaluation_seconds(trainer: Trainer, now: Clock) -> float:
         accuracies(network, split, ROTATION, [45.0], side=trainer.data.image_size)
 
     def shifted(split: Split) -> None:
-        corrupted_scores(network, split, protocol.probed_shift or "", protocol.calibration_bins)
+        corrupted_scores(network, recomputed_images(split, protocol.probed_shift or ""), protocol.calibration_bins)
 
     plain = per_image(test, lambda split: predict(network, split.images))
     passes = 1 + (trainer.epochs if protocol.evaluated_on == "validation" else 0)

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from augbench.bench.augmentation.corruptions.corrupt import SETS, SEVERITIES, corrupt, offered
-from augbench.bench.data.dataset import Split
+from augbench.bench.augmentation.corruptions.corrupt import SEVERITIES
+from augbench.bench.training.corrupted_images import CorruptedImages
 from augbench.bench.training.cost import Cost
 from augbench.bench.training.metrics import score
 from augbench.bench.training.probe import PolicyDraws, probabilities
 
 CLEAN = "clean"
-RECOMPUTED = "recomputed"
 SCORES = ("accuracy", "nll", "ece")
 
 
@@ -36,27 +35,24 @@ class CorruptedScores:
 
 def corrupted_scores(
     network: nn.Module,
-    test: Split,
-    name: str,
+    corrupted: CorruptedImages,
     bins: int,
     draws: PolicyDraws | None = None,
-    after_each: Callable[[], object] = lambda: None,
+    after_each: Callable[[float], object] = lambda _: None,
 ) -> CorruptedScores:
     """Score a network on corrupted test images.
 
     Args:
         network: Takes images in [0, 1]; in evaluation mode.
-        test: Images that the network takes, and labels.
-        name: One of the `SETS` of corruptions.
+        corrupted: The images.
         bins: Bins of the calibration error.
         draws: Test-time draws; None for none.
-        after_each: Called after each severity of each corruption of the set, offered for these images or not; may
-            raise to break off.
+        after_each: Called with its share of the work after each corruption and severity; may raise to break off.
 
     Raises:
         UserError: If the images are too small to be corrupted.
     """
-    labels, rows, right = test.labels.cpu().numpy(), list[dict[str, Any]](), []
+    labels, rows, right = corrupted.test.labels.cpu().numpy(), list[dict[str, Any]](), []
 
     def add(images: Tensor, corruption: str, severity: int, *, extra: bool) -> None:
         found = probabilities(network, images, draws).cpu().numpy()
@@ -66,26 +62,25 @@ def corrupted_scores(
         if severity and not extra:
             right.append(found.argmax(1) == labels)
 
-    add(test.images, CLEAN, 0, extra=False)
-    here = offered(test.images.shape[1], name)
-    for corruption, definition in SETS[name].items():
+    add(corrupted.test.images, CLEAN, 0, extra=False)
+    for corruption, extra in corrupted.extra.items():
         for severity in SEVERITIES:
-            if corruption in here:
-                images = corrupt(test.images, corruption, severity)
-                add(images, corruption, severity, extra=definition.extra)
-            after_each()
+            add(corrupted.corrupted(corruption, severity), corruption, severity, extra=extra)
+            after_each(1 / (len(SEVERITIES) * len(corrupted.extra)))
     return CorruptedScores(rows, np.mean(right, axis=0))
 
 
 def shift_probe(
-    network: nn.Module, test: Split, name: str, bins: int, cost: Cost, after_each: Callable[[], object] = lambda: None
+    network: nn.Module, corrupted: CorruptedImages, bins: int, cost: Cost, check: Callable[[], object] = lambda: None
 ) -> dict[str, Any]:
-    """Score a network at the end of its training, without test-time draws; arguments as `corrupted_scores`.
+    """Score a network at the end of its training, without test-time draws.
+
+    Arguments are those of `corrupted_scores`; `check` is called after each corruption and severity and may raise.
 
     Returns:
-        `name`, that of the set; `images`, "recomputed"; and `scores`, the rows of `CorruptedScores`.
+        `name`, that of the set; `images`, "recomputed" or "original"; and `scores`, the rows of `CorruptedScores`.
     """
     with cost.phase("evaluation"):
-        scores = corrupted_scores(network, test, name, bins, after_each=after_each).rows
-    cost.image_passes["evaluation"] += len(test) * len(scores)
-    return {"name": name, "images": RECOMPUTED, "scores": scores}
+        scores = corrupted_scores(network, corrupted, bins, after_each=lambda _: check()).rows
+    cost.image_passes["evaluation"] += len(corrupted.test) * len(scores)
+    return {"name": corrupted.name, "images": corrupted.images, "scores": scores}

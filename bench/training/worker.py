@@ -30,6 +30,7 @@ from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.run_log import crashes_to, log_to, logger
 from augbench.bench.runs.sound_status import IDLE_ATTEMPTS
+from augbench.bench.training.corrupted_images import corrupted_images
 from augbench.bench.training.evaluation import compare_with_planted, evaluate, summarise
 from augbench.bench.training.examples import draw_examples, write_examples
 from augbench.bench.training.execution import Execution
@@ -141,7 +142,7 @@ def _run(execution: Execution, settings: ExecutionSettings) -> None:
         time_plain_step(trainer, execution.stop)
         _train(execution, trainer)
         execution.report("evaluation")
-        _finish(execution, trainer, surroundings["code"])
+        _finish(execution, trainer, surroundings["code"], settings.data)
     if names := threads_left_behind(threads):
         logger.warning("The run has ended, but threads that it started have not: %s.", ", ".join(names))
 
@@ -176,7 +177,7 @@ def _train(execution: Execution, trainer: Trainer) -> None:
         raise
 
 
-def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> None:
+def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any], data_root: Path) -> None:
     """Evaluate and write the result; the result comes last, since its presence means that the run is done."""
     folder, spec, cost, test = execution.folder, trainer.spec, trainer.cost, trainer.data.test
     check = execution.stop.check
@@ -184,7 +185,7 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     predictions = evaluate(trainer.network, policy, test, spec.protocol, spec.seed, cost, check)
     probed, side = trainer.data.probe_images, trainer.data.image_size
     probe = rotation_probe(trainer.network, probed, spec.protocol.probed_angles, cost, check, side)
-    shift = _shift(trainer, check)
+    shift = _shift(trainer, data_root, check)
     mean, deviation = trainer.data.mean_and_deviation
     result = {
         "identity": spec.identity,
@@ -215,13 +216,13 @@ def _finish(execution: Execution, trainer: Trainer, code: dict[str, Any]) -> Non
     write_json(folder.path / "result.json", result)
 
 
-def _shift(trainer: Trainer, check: Callable[[], object]) -> dict[str, Any]:
+def _shift(trainer: Trainer, data_root: Path, check: Callable[[], object]) -> dict[str, Any]:
     """Score the network on corrupted test images where the protocol asks for it."""
     protocol = trainer.spec.protocol
-    name, bins = protocol.probed_shift, protocol.calibration_bins
-    if name is None:
+    if protocol.probed_shift is None:
         return {}
-    return {"shift": shift_probe(trainer.network, trainer.data.test, name, bins, trainer.cost, check)}
+    corrupted = corrupted_images(trainer.data.test, protocol.probed_shift, data_root)
+    return {"shift": shift_probe(trainer.network, corrupted, protocol.calibration_bins, trainer.cost, check)}
 
 
 def _described(method: Method[Any]) -> dict[str, Any] | None:

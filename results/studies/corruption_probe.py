@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from augbench.bench.common.files import make_folder, write_text
-from augbench.bench.training.shift import RECOMPUTED, SCORES, corrupted_scores
+from augbench.bench.training.corrupted_images import corrupted_images
+from augbench.bench.training.shift import SCORES, corrupted_scores
 from augbench.results.figures import write_figure
 from augbench.results.model.csv_text import csv_text
 from augbench.results.model.frame import KEYS
@@ -37,7 +38,8 @@ COLUMNS = (
     *SOURCE,
 )
 """Columns of the frame and of its CSV file: `corruption` is "clean" and `severity` 0 for the test images themselves;
-`extra` corruptions count in no mean. `corruptions` is the name of the set, `images` "recomputed"."""
+`extra` corruptions count in no mean. `corruptions` is the name of the set, `images` "recomputed" or
+"original"."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def probe_corrupted(
     data_root: Path,
     device: torch.device,
     on: str | None = None,
-    after_each: Callable[[], object] = lambda: None,
+    after_each: Callable[[float], object] = lambda _: None,
 ) -> CorruptionProbe:
     """Score runs on corrupted test images, which are the same for all runs on a data set.
 
@@ -84,10 +86,11 @@ def probe_corrupted(
     right: dict[str, NDArray[np.float64]] = {}
     for run in opened_runs(runs, data_root, device, on):
         policy_draws = run.draws(draws)
+        corrupted = corrupted_images(run.data.test, name, data_root)
         bins = run.trained.spec.protocol.calibration_bins
-        found = corrupted_scores(run.network, run.data.test, name, bins, policy_draws, after_each)
+        found = corrupted_scores(run.network, corrupted, bins, policy_draws, after_each)
         common = run.keys | {"test_dataset": run.test_dataset, "test_images": len(run.data.test)}
-        common |= {"draws": policy_draws.count if policy_draws else 0, "corruptions": name, "images": RECOMPUTED}
+        common |= {"draws": policy_draws.count if policy_draws else 0, "corruptions": name, "images": corrupted.images}
         rows += [common | row for row in found.rows]
         right[run.keys["folder"]] = found.right
     return CorruptionProbe(pd.DataFrame(rows, columns=list(COLUMNS)), right)
@@ -101,7 +104,8 @@ def summarise_corruptions(frame: pd.DataFrame, right: Mapping[str, NDArray[np.fl
         right: Shares of each image, as in `CorruptionProbe`; None if they are unknown.
 
     Returns:
-        A row for each comparison and label: `comparison`, `label`, `seeds`; means over seeds of `clean`, the accuracy
+        A row for each comparison, set of corruptions, source and label: `comparison`, `corruptions`, `images`, `label`,
+        `seeds`; means over seeds of `clean`, the accuracy
         on the clean images, and over the main corruptions and all severities `accuracy` (cA), `nll` (cNLL) and `ece`
         (cCE); and `mce`: the mean over the main corruptions of the error over all severities divided by that of `none`
         with the same seeds (Hendrycks and Dietterich, 2019, section 4.1, with `none` in place of AlexNet), NaN where
@@ -110,7 +114,7 @@ def summarise_corruptions(frame: pd.DataFrame, right: Mapping[str, NDArray[np.fl
         NaN for one seed, and for the `mce` of `none`, which is 1.
     """
     rows, weights = [], Weights(1)  # over seeds alone, as if of one image
-    for comparison, compared in frame.groupby("comparison", sort=False):
+    for (comparison, kind, images), compared in frame.groupby(["comparison", *SOURCE], sort=False):
         errors = _errors(compared)
         for label, group in compared.groupby("label", sort=False):
             over_seeds = _main(group).groupby("seed")[list(SCORES)].mean()
@@ -120,8 +124,7 @@ def summarise_corruptions(frame: pd.DataFrame, right: Mapping[str, NDArray[np.fl
             relative = _relative_error(errors, str(label), weights)
             rows.append(
                 {
-                    "comparison": comparison,
-                    "label": label,
+                    **{"comparison": comparison, "corruptions": kind, "images": images, "label": label},
                     "seeds": group["seed"].nunique(),
                     "clean": group.loc[group["severity"] == 0, "accuracy"].mean(),
                     **{key: value for name, one in found.items() for key, value in _columns(name, one).items()},
@@ -178,8 +181,9 @@ def write_corruptions(probe: CorruptionProbe, out: Path) -> list[Path]:
     stem = make_folder(out) / f"probe-{name}"
     table = stem.with_suffix(".csv")
     write_text(table, csv_text(probe.frame))
+    kinds = " or ".join(probe.frame["images"].unique())
     count = _main(probe.frame)["corruption"].nunique()
-    notes = [f"Mean over {count} corruptions of {BENCHMARKS[name]}, recomputed; 0: the images without any."]
+    notes = [f"Mean over {count} corruptions of {BENCHMARKS[name]}, {kinds}; 0: the images without any."]
     curves = by_severity(probe.frame)
     return [table, *write_figure(curves_figure(curves, "Severity of the corruptions", "levels", notes), stem)]
 

@@ -19,6 +19,7 @@ from augbench.bench.experiment.suite import Suite, parse_suite
 from augbench.bench.launching.launch import check_data_and_networks
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunState
+from augbench.bench.training.corrupted_images import recomputed_images
 from augbench.bench.training.shift import SCORES, corrupted_scores
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
@@ -93,9 +94,9 @@ class Darkest(nn.Module):
 
 def test_scores_are_those_of_the_corrupted_images() -> None:
     images = torch.linspace(60, 128, 12 * 196).view(12, 1, 14, 14).to(torch.uint8)
-    test, asked = Split(images, torch.ones(12, dtype=torch.int64)), list[int]()
-    found = corrupted_scores(Darkest(), test, "corruptions", bins=15, after_each=lambda: asked.append(1))
-    assert len(asked) == 17 * 5, "once for each severity, also of what is not for grey images"
+    test, asked = Split(images, torch.ones(12, dtype=torch.int64)), list[float]()
+    found = corrupted_scores(Darkest(), recomputed_images(test, "corruptions"), bins=15, after_each=asked.append)
+    assert (len(asked), sum(asked)) == (16 * 5, pytest.approx(1)), "shares of the work"
     frame = pd.DataFrame(found.rows).set_index(["corruption", "severity"])
     assert len(frame) == 1 + 16 * 5
     assert frame.loc[("clean", 0), "accuracy"] == 1

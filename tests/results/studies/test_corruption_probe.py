@@ -101,6 +101,17 @@ def test_the_mean_corruption_error_is_against_none_with_the_same_seeds() -> None
         assert math.isnan(summarise_corruptions(given.frame).set_index("label").loc["scale", "mce"])
 
 
+def test_no_mean_is_over_recomputed_and_original_images() -> None:
+    frame = PROBE.frame.assign(images=np.where(PROBE.frame["seed"] == 0, "original", "recomputed"))
+    found = summarise_corruptions(frame)
+    assert found[["images", "label", "seeds"]].to_numpy().tolist() == [
+        ["original", "none", 1],
+        ["original", "scale", 1],
+        ["recomputed", "none", 1],
+    ]
+    assert found["accuracy"].tolist() == pytest.approx([0.55, 0.525, 0.55])
+
+
 def test_accuracy_by_corruption_and_by_severity() -> None:
     table = accuracy_by_corruption(PROBE.frame)
     assert list(table.index) == ["fog", "snow", "speckle-noise"]
