@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from augbench.bench.augmentation.corruptions.corrupt import check_size
+from augbench.bench.augmentation.corruptions.corrupt import check_shape
 from augbench.bench.common.disk import room_on_disk_of
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import owner_of
@@ -127,9 +127,9 @@ def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
         raise NotPreparedError(missing, root)
 
 
-def _check_corruptible(label: str, size: int) -> None:
+def _check_corruptible(label: str, channels: int, size: int) -> None:
     try:
-        check_size(size, size)
+        check_shape(channels, size, size)
     except UserError as error:
         raise UserError(
             f"{error} The suite's [protocol] has `shift`, and the data set {label!r} has such images: leave it out of "
@@ -153,7 +153,7 @@ def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
     if any(spec.protocol.evaluated_on == "validation" for spec in specs):
         check_for_tuning(component.name, data)
     if any(spec.protocol.probed_shift for spec in specs):
-        _check_corruptible(component.label, size)
+        _check_corruptible(component.label, data.channels, size)
     for base in {spec.budget.base for spec in specs}:
         base_sizes(base, size, component.label)
     for network in {spec.network.name: networks().get(spec.network.name) for spec in specs}.values():

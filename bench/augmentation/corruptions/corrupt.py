@@ -151,8 +151,8 @@ def corrupt(images: Tensor, name: str, severity: int, seed: int = 0, first: int 
     return torch.cat(done)
 
 
-def check_size(height: int, width: int) -> None:
-    """Make sure that images are square and large enough.
+def check_shape(channels: int, height: int, width: int) -> None:
+    """Make sure that images are square, large enough, and grey or colour.
 
     Raises:
         UserError: If they are not.
@@ -162,6 +162,10 @@ def check_size(height: int, width: int) -> None:
             f"Images of {height} × {width} pixels cannot be corrupted. Give square images of at least "
             f"{SMALLEST_SIDE} × {SMALLEST_SIDE} pixels."
         )
+    if channels not in (1, 3):
+        raise UserError(
+            f"Images with {channels} channels cannot be corrupted. Give grey or colour images (1 or 3 channels)."
+        )
 
 
 def _check(images: Tensor, name: str, severity: int) -> None:
@@ -170,8 +174,6 @@ def _check(images: Tensor, name: str, severity: int) -> None:
         raise UserError(one_of("corruption", name, _ALL))
     if severity not in SEVERITIES:
         raise UserError(f"There is no severity {severity} of {name}. Choose one from 1 to 5.")
-    check_size(height, width)
-    needs_colour = _ALL[name].colour
-    if channels not in (1, 3) or (channels == 1 and needs_colour):
-        kinds = "colour images (3 channels)" if needs_colour else "grey or colour images (1 or 3 channels)"
-        raise UserError(f"The corruption {name} is for {kinds}; these images have {channels} of them.")
+    check_shape(channels, height, width)
+    if channels == 1 and _ALL[name].colour:
+        raise UserError(f"The corruption {name} is for colour images (3 channels); these images have 1 of them.")

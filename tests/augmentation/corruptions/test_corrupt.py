@@ -128,7 +128,10 @@ def test_no_image_and_black_images(name: str) -> None:
         ((1, 1, 14, 14), "fog", 6, "There is no severity 6 of fog."),
         ((1, 1, 13, 13), "fog", 1, "13 × 13 pixels cannot be corrupted. Give square images of at least 14 × 14"),
         ((1, 3, 32, 28), "fog", 1, "32 × 28 pixels cannot be corrupted"),
-        ((1, 2, 32, 32), "fog", 1, "fog is for grey or colour images .* these images have 2 of them"),
+        ((1, 2, 32, 32), "fog", 1, "Images with 2 channels cannot be corrupted. Give grey or colour images"),
+        ((1, 3, 32, 32), "ripple", 6, "There is no severity 6 of ripple."),
+        ((1, 3, 9, 9), "ripple", 1, "9 × 9 pixels cannot be corrupted"),
+        ((1, 1, 32, 32), "transverse-chromatic-aberration", 1, "for colour images .* these images have 1 of them"),
         ((1, 1, 32, 32), "saturate", 1, "saturate is for colour images .* these images have 1 of them"),
     ],
 )
