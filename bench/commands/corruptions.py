@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-
 from rich.table import Table
 
 from augbench.bench.commands.screen import progress_bars
