@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
 from augbench.bench.commands.screen import progress_bars
