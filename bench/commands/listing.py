@@ -16,7 +16,7 @@ from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.contract.search_space import KEY as TUNED
 from augbench.bench.contract.search_space import Range
 from augbench.bench.experiment.budgets import PaperBudget, budgets
-from augbench.bench.experiment.catalogues import datasets, methods, networks
+from augbench.bench.experiment.catalogues import datasets, methods, networks, predictors
 from augbench.bench.experiment.suite import built_in_suites, parse_suite
 from augbench.bench.launchers.launcher import launchers
 from augbench.bench.planning.profile import built_in_profiles, parse_profile
@@ -29,10 +29,14 @@ class Kind(StrEnum):
     METHODS = "methods"
     DATASETS = "datasets"
     NETWORKS = "networks"
+    PREDICTORS = "predictors"
     SUITES = "suites"
     BUDGETS = "budgets"
     LAUNCHERS = "launchers"
     PROFILES = "profiles"
+
+
+SETTINGS = {"hyperparameters_type": "hyperparameters", "options_type": "options", "settings_type": "settings"}
 
 
 def list_registered(
@@ -69,6 +73,7 @@ def _cards(kind: Kind, *, in_full: bool) -> tuple[dict[str, dict[str, Any]], lis
         Kind.METHODS: methods,
         Kind.DATASETS: datasets,
         Kind.NETWORKS: networks,
+        Kind.PREDICTORS: predictors,
         Kind.LAUNCHERS: launchers,
     }
     catalogue = catalogues[kind]()
@@ -81,7 +86,7 @@ def _card(target: type[Any]) -> dict[str, Any]:
     for attribute in ("paper", "version", "searches", "deviations", "checksum"):
         if hasattr(target, attribute):
             card[attribute] = getattr(target, attribute)
-    for attribute, heading in (("hyperparameters_type", "hyperparameters"), ("options_type", "options")):
+    for attribute, heading in SETTINGS.items():
         if hasattr(target, attribute):
             properties = getattr(target, attribute).model_json_schema().get("properties", {})
             card[heading] = {

@@ -40,6 +40,6 @@ def measure_unknown(groups: Iterable[Group], profile: Profile, device: torch.dev
                 raise
             except USER_CODE_ERRORS as error:  # of a method that is perhaps the user's own: its cost stays unknown
                 reason = format_exception(error, *plugin_files())
-                tell_notes([f"{spec.method.label} on {spec.dataset.label} could not be measured: {reason}."])
+                tell_notes([f"{spec.learner_label} on {spec.dataset.label} could not be measured: {reason}."])
             progress.advance(task)
     torch.set_num_threads(threads)

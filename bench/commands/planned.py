@@ -31,7 +31,7 @@ def print_runs(planned: Plan) -> None:
         table.add_column(heading, overflow="fold")
     for run in planned.runs:
         spec = run.spec
-        row = [spec.method.label, spec.dataset.label, spec.network.label, str(spec.budget.epochs)]
+        row = [spec.learner_label, spec.dataset.label, spec.network.label, str(spec.budget.epochs)]
         table.add_row(*row, *[base_in_words(spec.budget.base)] * based, str(spec.seed), run.state)
     new_console().print(table)
 
@@ -222,7 +222,7 @@ def plan_as_json(planned: Plan, groups: list[Group]) -> dict[str, Any]:
 def _group_as_json(group: Group) -> dict[str, Any]:
     estimate, spec = group.estimate, group.spec
     return {
-        "method": spec.method.label,
+        "method": spec.learner_label,
         "dataset": spec.dataset.label,
         "network": spec.network.label,
         "epochs": spec.budget.epochs,

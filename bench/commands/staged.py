@@ -118,7 +118,7 @@ def stages_as_json(stages: Stages) -> dict[str, Any]:
         "untuned": dict(stages.untuned),
         "searches": [
             {
-                "method": search.tuning.base.method.label,
+                "method": search.tuning.base.learner_label,
                 "dataset": search.tuning.base.dataset.label,
                 "search": search.tuning.search,
                 "trials": search.tuning.trials,

@@ -187,7 +187,7 @@ def _names_a_ray_cluster(profile: Profile) -> bool:
 def _title(tuning: Tuning) -> str:
     base = tuning.base
     return (
-        f"Tuning {base.method.name} on the validation images of {base.dataset.label}, {base.network.label}, "
+        f"Tuning {base.learner_label} on the validation images of {base.dataset.label}, {base.network.label}, "
         f"{base.budget.epochs} epochs: {tuning.trials} trials, {tuning.search}"
     )
 

@@ -10,7 +10,7 @@ from augbench.bench.conformance.outcome import ConformanceError
 from augbench.bench.conformance.problem import NETWORK, PROBLEMS, Problem
 from augbench.bench.conformance.subject import Subject
 from augbench.bench.contract.method import Method, SharedSpaceMethod
-from augbench.bench.training.trainer import build_network
+from augbench.bench.training.building import build_network
 
 MADE_BY_BASE = ("hyperparameters", "context", "learnable", "optimizers")
 DRAWS_OF_SHARED_SPACE = ("augment", "test_policy", "sample_transforms")

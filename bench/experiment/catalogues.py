@@ -1,4 +1,4 @@
-"""The catalogues of methods, data sets and networks.
+"""The catalogues of methods, data sets, networks and predictors.
 
 Each is built once per set of plug-in files, so a change of `AUGBENCH_PLUGINS` takes effect at once. Building the first
 one imports torch; code that needs no catalogue, such as the states of runs, does not wait for it.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from augbench.bench.contract.method import Method
     from augbench.bench.data.dataset import DatasetOptions, DatasetSource
     from augbench.bench.networks.base import NetworkSource
+    from augbench.bench.predictors.base import Predictor
 
 
 def methods() -> "Catalogue[Method[Any]]":
@@ -35,16 +36,23 @@ def networks() -> "Catalogue[NetworkSource]":
     return _catalogue("network", plugin_files())
 
 
+def predictors() -> "Catalogue[Predictor[Any]]":
+    """Return the catalogue of predictors."""
+    return _catalogue("predictor", plugin_files())
+
+
 @cache
 def _catalogue(kind: str, plugins: tuple[Path, ...]) -> Catalogue[Any]:
     from augbench.bench.contract.method import Method
     from augbench.bench.data.dataset import DatasetSource
     from augbench.bench.networks.base import NetworkSource
+    from augbench.bench.predictors.base import Predictor
 
     bases: dict[str, tuple[type[Any], str, str]] = {
         "method": (Method, "augbench.methods", "augbench.methods"),
         "data set": (DatasetSource, "augbench.datasets", "augbench.datasets"),
         "network": (NetworkSource, "augbench.bench.networks", "augbench.networks"),
+        "predictor": (Predictor, "augbench.bench.predictors", "augbench.predictors"),
     }
     return build_catalogue(kind, *bases[kind], plugins)
 

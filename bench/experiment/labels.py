@@ -9,7 +9,7 @@ from augbench.bench.common.wording import counted
 from augbench.bench.data.own.settings import OWN
 from augbench.bench.experiment.base import base_in_words
 from augbench.bench.experiment.budgets import recipe_of
-from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, settings_in_words
+from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, settings_in_words, with_predictor
 
 KNOWN_METHODS = (
     *("none", "fixed", "trivialaugment", "randaugment"),
@@ -30,7 +30,7 @@ class RunLabels:
     """Names of one run.
 
     Attributes:
-        label: Method, with the settings that vary.
+        label: Method, with the settings that vary, and predictor where it is not `single`.
         dataset: Data set with its options, as `Component.label`.
         network: Network.
         budget: Such as "24 epochs", or "24 epochs of passes" if image passes are equal. In brackets: the published
@@ -60,14 +60,14 @@ def same_run_key(spec: RunSpec) -> str:
 
 
 def comparison_key(spec: RunSpec) -> str:
-    """Return a text that runs share if they differ in nothing but method and seed, so that tables compare them."""
+    """Return a text that runs share if they differ in nothing but method, predictor and seed: tables compare them."""
     content = _with_defaults(spec)
-    return canonical_json({key: value for key, value in content.items() if key not in ("method", "seed")})
+    return canonical_json({key: value for key, value in content.items() if key not in ("method", "predictor", "seed")})
 
 
 def _with_defaults(spec: RunSpec) -> dict[str, Any]:
     content = spec.model_dump(mode="json")
-    for component in ("method", "dataset", "network"):
+    for component in spec.components:
         content[component]["settings"] |= content[component].pop("defaults")
     return content
 
@@ -131,7 +131,11 @@ def _method_names(
     specs: Sequence[RunSpec], tuned: Sequence[Collection[str] | None], places: Sequence[Hashable]
 ) -> list[str]:
     """Name methods; values that were tuned are named only where they alone tell two runs of a place apart."""
-    groups = [(spec.method.name, names is None, place) for spec, names, place in zip(specs, tuned, places, strict=True)]
+    predictors = _predictor_names(specs)
+    groups = [
+        (spec.method.name, names is None, predictor, place)
+        for spec, names, predictor, place in zip(specs, tuned, predictors, places, strict=True)
+    ]
     details = [_details(spec.method) for spec in specs]
     others = [
         {key: value for key, value in detail.items() if key not in (names or ())}
@@ -146,9 +150,18 @@ def _method_names(
         ", ".join(filter(None, ("" if names is None else "tuned", text)))
         for names, text in zip(tuned, differences(groups, shown), strict=True)
     ]
-    return [
+    names = [
         f"{spec.method.name} ({text})" if text else spec.method.name for spec, text in zip(specs, inside, strict=True)
     ]
+    return [with_predictor(*pair) for pair in zip(names, predictors, strict=True)]
+
+
+def _predictor_names(specs: Sequence[RunSpec]) -> list[str | None]:
+    """Name predictors; None for `single`."""
+    given = [spec.predictor for spec in specs]
+    details = [{} if one is None else _details(one) for one in given]
+    names = _named(["" if one is None else one.label for one in given], details)
+    return [None if one is None else name for one, name in zip(given, names, strict=True)]
 
 
 def _protocols(specs: Sequence[RunSpec]) -> list[str]:

@@ -8,22 +8,25 @@ from functools import cached_property
 from textwrap import shorten
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, SerializerFunctionWrapHandler, ValidationError, model_serializer
 from pydantic_core import to_jsonable_python
 
 from augbench.bench.common.errors import UserError, one_of
 from augbench.bench.common.plain_text import safe
 from augbench.bench.common.toml_files import line_of
 from augbench.bench.data.own.settings import OWN
-from augbench.bench.experiment.catalogues import dataset_and_options, datasets, methods, networks
+from augbench.bench.experiment.catalogues import dataset_and_options, datasets, methods, networks, predictors
 from augbench.bench.experiment.protocol import PROTOCOL_VERSION, Budget, Protocol
 
 Settings = dict[str, JsonValue]
 LONGEST_SETTING = 40  # characters
+LONGEST_PREDICTOR = 16  # characters of its name in that of a folder
+SINGLE = "single"
+"""The predictor of a run that names none."""
 
 
 class Component(BaseModel):
-    """A method, data set or network with its settings.
+    """A method, data set, network or predictor with its settings.
 
     Attributes:
         name: Registered name.
@@ -61,7 +64,11 @@ class Component(BaseModel):
 
 
 class RunSpec(BaseModel):
-    """Everything that determines a run's result, and nothing else: no path, device, worker count or launcher."""
+    """Everything that determines a run's result, and nothing else: no path, device, worker count or launcher.
+
+    Attributes:
+        predictor: What the network is made into; None for `single`, the network as it is.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,6 +78,7 @@ class RunSpec(BaseModel):
     dataset: Component
     network: Component
     budget: Budget
+    predictor: Component | None = None
     seed: int
 
     @cached_property
@@ -87,7 +95,7 @@ class RunSpec(BaseModel):
     @cached_property
     def _all_but_seed(self) -> str:
         content = self.model_dump(mode="json", exclude={"protocol", "budget", "seed"})
-        for component in ("method", "dataset", "network"):
+        for component in self.components:
             del content[component]["defaults"]
         content["protocol"] = self.protocol.model_dump(mode="json", exclude_defaults=True)
         content["budget"] = self.budget.model_dump(mode="json", exclude_defaults=True)
@@ -106,10 +114,41 @@ class RunSpec(BaseModel):
             copy.__dict__.pop(name, None)
         return copy
 
+    @model_serializer(mode="wrap")
+    def _without_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out a predictor that is not there, as earlier versions wrote it."""
+        content: dict[str, Any] = handler(self)
+        if self.predictor is None:
+            content.pop("predictor", None)
+        return content
+
+    @property
+    def components(self) -> dict[str, Component]:
+        """Method, data set, network and, where there is one, predictor, by the name of their field."""
+        found = {"method": self.method, "dataset": self.dataset, "network": self.network}
+        return found if self.predictor is None else found | {"predictor": self.predictor}
+
+    @property
+    def learner(self) -> str:
+        """Name of the method, with that of the predictor where it is not `single`: what tables tell apart."""
+        return with_predictor(self.method.name, self.predictor and self.predictor.name)
+
+    @property
+    def learner_label(self) -> str:
+        """The same with settings that differ from their defaults."""
+        return with_predictor(self.method.label, self.predictor and self.predictor.label)
+
     @property
     def folder_name(self) -> str:
         """Name of the run's folder, which ends in the first 12 digits of the identity."""
-        return f"{self.method.name}_{self.dataset.name}_{self.network.name}_seed{self.seed}_{self.identity[:12]}"
+        parts = [component.name for component in (self.method, self.dataset, self.network)]
+        parts += [self.predictor.name[:LONGEST_PREDICTOR]] if self.predictor else []
+        return "_".join([*parts, f"seed{self.seed}", self.identity[:12]])
+
+
+def with_predictor(method: str, predictor: str | None) -> str:
+    """Join what tables call a method and a predictor, such as `scale × mc-dropout`; None for `single`."""
+    return f"{method} × {predictor}" if predictor else method
 
 
 def canonical_json(content: object) -> str:
@@ -160,6 +199,25 @@ def network_component(name: str) -> Component:
         UserError: If there is no such network.
     """
     return Component(name=name, version=networks().get(name).version)
+
+
+def predictor_component(name: str, settings: Mapping[str, Any], where: str) -> Component | None:
+    """Resolve a predictor and its settings.
+
+    A number after the name of one with members, as in `ensemble-4`, is that of its members.
+
+    Returns:
+        None for `single`.
+
+    Raises:
+        UserError: If there is no such predictor or setting, or a value is out of range.
+    """
+    known, (stem, _, number) = predictors(), name.rpartition("-")
+    if name not in known.entries and number.isdecimal() and stem in known.entries and "members" not in settings:
+        name, settings = stem, {**settings, "members": int(number)}
+    target = known.get(name)
+    component = _component(name, target.version, target.settings_type, settings, where)
+    return None if name == SINGLE else component
 
 
 def _component(name: str, version: int, model: type[BaseModel], settings: Mapping[str, Any], where: str) -> Component:

@@ -15,7 +15,15 @@ from augbench.bench.experiment.base import Base
 from augbench.bench.experiment.budgets import Level, LevelName, budgets
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget, Protocol
-from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component, validated
+from augbench.bench.experiment.spec import (
+    SINGLE,
+    RunSpec,
+    dataset_component,
+    method_component,
+    network_component,
+    predictor_component,
+    validated,
+)
 from augbench.bench.experiment.suite_tuning import SuiteTuning
 from augbench.bench.experiment.tuning_cost import TuningCost
 
@@ -47,8 +55,23 @@ class DatasetEntry(_Strict):
     options: dict[str, Any] = {}
 
 
+class PredictorEntry(_Strict):
+    """A predictor of a comparison; in TOML its plain name, or a table with its settings.
+
+    A number after the name, as in `ensemble-4`, is that of its members.
+    """
+
+    name: str
+    settings: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+
 class Comparison(_Strict):
-    """Every method on every data set with one network and one budget.
+    """Every method with every predictor on every data set, with one network and one budget.
 
     The budget is a table, or the name of a level: then it follows the paper's for that data set and network, or those
     of the authors that `recipe` names.
@@ -57,6 +80,7 @@ class Comparison(_Strict):
     datasets: tuple[DatasetEntry, ...] = Field(min_length=1, strict=False)
     methods: tuple[MethodEntry, ...] = Field(min_length=1, strict=False)
     network: str
+    predictors: tuple[PredictorEntry, ...] = Field((PredictorEntry(name=SINGLE),), min_length=1, strict=False)
     budget: Budget | None = None
     level: Annotated[LevelName | None, Field(strict=False)] = None
     recipe: str = ""
@@ -88,14 +112,22 @@ class Comparison(_Strict):
             method_component(method.name, level.shortened(method.name, method.hyperparameters), where)
             for method in self.methods
         ]
+        predictors = [predictor_component(one.name, one.settings, where) for one in self.predictors]
         for dataset in self.datasets:
             component = dataset_component(dataset.name, level.options(dataset.name, dataset.options), where)
             budget = self.budget or self._paper_budget(dataset.name, level)
             for method in components:
                 check_label_smoothing(methods().get(method.name), budget.label_smoothing)
-                yield RunSpec(
-                    protocol=decisions, method=method, dataset=component, network=network, budget=budget, seed=seed
-                )
+                for predictor in predictors:
+                    yield RunSpec(
+                        protocol=decisions,
+                        method=method,
+                        dataset=component,
+                        network=network,
+                        budget=budget,
+                        predictor=predictor,
+                        seed=seed,
+                    )
 
     def at_level(self, level: LevelName | None) -> "Comparison":
         """Return the comparison with another level of the paper's budgets, or unchanged for None."""
@@ -232,7 +264,8 @@ class Suite(_Strict):
             for comparison in part.comparisons:
                 if any(entry.tuning for entry in comparison.methods):
                     kinds = comparison.at_level(self._level).specs(part.seeds[0], part.protocol, f"suite {part.name!r}")
-                    entries = comparison.methods * len(comparison.datasets)
+                    each = [entry for entry in comparison.methods for _ in comparison.predictors]
+                    entries = each * len(comparison.datasets)
                     found |= {
                         kind.configuration: entry.tuning
                         for kind, entry in zip(kinds, entries, strict=True)

@@ -24,6 +24,7 @@ from augbench.bench.registry.registry import OURS
 from augbench.bench.runs.claim import BusyError
 from augbench.bench.runs.output_folder import check_output_folder, mark_output_folder
 from augbench.bench.runs.run_folder import RunState
+from augbench.bench.training.building import new_predictor
 
 LEAST_FREE_BYTES = 200e6
 FILES_OF_A_RUN = 15  # and folders
@@ -116,7 +117,8 @@ def check_data_and_networks(specs: Iterable[RunSpec], root: Path) -> None:
     by_dataset: dict[tuple[str, str], dict[Hashable, RunSpec]] = {}
     for spec in specs:  # what is to be checked is the same for most of them
         known = by_dataset.setdefault((spec.dataset.label, spec.dataset.checksum), {})
-        known[spec.network.name, spec.protocol.evaluated_on, spec.protocol.shift, spec.budget.base] = spec
+        predictor, protocol = spec.predictor and spec.predictor.label, spec.protocol
+        known[spec.network.name, predictor, protocol.evaluated_on, protocol.shift, spec.budget.base] = spec
     missing: list[PreparedSource] = []
     for different in by_dataset.values():
         try:
@@ -156,9 +158,10 @@ def _check_runs_on_one_dataset(specs: list[RunSpec], root: Path) -> None:
         _check_corruptible(component.label, data.channels, size)
     for base in {spec.budget.base for spec in specs}:
         base_sizes(base, size, component.label)
-    for network in {spec.network.name: networks().get(spec.network.name) for spec in specs}.values():
+    for spec in {(spec.network.name, spec.predictor and spec.predictor.label): spec for spec in specs}.values():
         try:
-            build_checked(network(), data.channels, size, data.classes)
+            network = build_checked(networks().get(spec.network.name)(), data.channels, size, data.classes)
+            new_predictor(spec, size, data).convert(network)
         except UserError:
             raise
         except USER_CODE_ERRORS:  # of a network that may need a GPU, which is perhaps not here: its run will say so

@@ -5,8 +5,12 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
 
 from augbench.bench.common.errors import UserError
+
+NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+"""Normalisation layers: batch and instance normalisation are of the first kind."""
 
 LARGEST_TRIED = 64  # pixels a side, to find out whether a network needs larger images
 

@@ -125,7 +125,7 @@ def measure(spec: RunSpec, data: ImageData, device: torch.device, clock: Clock |
         kind=spec.configuration,
         device=describe_device(device),
         gpu=device.type == "cuda",
-        what=f"{spec.method.label}, {spec.dataset.label}, {spec.network.label}, {epochs} epochs",
+        what=f"{spec.learner_label}, {spec.dataset.label}, {spec.network.label}, {epochs} epochs",
         seconds=seconds if searched is None else seconds | {"search": searched},
         steps=len(times),
         whole_batch=batch >= min(trainer.batch_size, images),

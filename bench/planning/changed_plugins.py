@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from augbench.bench.common.files import read_json
-from augbench.bench.experiment.catalogues import datasets, methods, networks
+from augbench.bench.experiment.catalogues import datasets, methods, networks, predictors
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.planning.plan import PlannedRun
 from augbench.bench.registry.plugins import Plugin, plugin_of
@@ -38,6 +38,8 @@ def _plugins_of(spec: RunSpec) -> Iterator[Plugin]:
         datasets().get(spec.dataset.name),
         networks().get(spec.network.name),
     }
+    if spec.predictor is not None:
+        targets.add(predictors().get(spec.predictor.name))
     base = spec.dataset.all_settings.get("base")  # the data set beneath `planted`
     if isinstance(base, str) and base in datasets().entries:
         targets.add(datasets().get(base))

@@ -1,4 +1,4 @@
-"""Plug-ins: single files and installed packages that bring in methods, data sets, networks and launchers.
+"""Plug-ins: single files and installed packages that bring in methods, data sets, networks, predictors and launchers.
 
 The variable `AUGBENCH_PLUGINS` names the files, so that worker processes, which inherit it, see the same ones.
 """
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 PLUGINS_VARIABLE = "AUGBENCH_PLUGINS"
 FROM_VARIABLE = f", which the variable {PLUGINS_VARIABLE} names,"
-GROUPS = ("augbench.methods", "augbench.datasets", "augbench.networks", "augbench.launchers")
-KINDS = "Method, DatasetSource, NetworkSource or Launcher"
+GROUPS = ("augbench.methods", "augbench.datasets", "augbench.networks", "augbench.predictors", "augbench.launchers")
+KINDS = "Method, DatasetSource, NetworkSource, Predictor or Launcher"
 NOTHING_REGISTERED = f'registers nothing: put @register("a-name") above a class derived from {KINDS}'
 
 

@@ -1,4 +1,4 @@
-"""Registration by name of methods, data sets, networks and launchers.
+"""Registration by name of methods, data sets, networks, predictors and launchers.
 
 They come from the project's folders, entry points of installed packages, and plug-in files. The decorator only marks a
 class; a catalogue is built by looking for marks, so importing a module has no effect on others.

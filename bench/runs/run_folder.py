@@ -338,7 +338,7 @@ def parse_spec(content: Callable[[], Mapping[str, Any]], place: Path | str) -> R
         spec = RunSpec.model_validate(read["spec"])
         if spec.identity != read["identity"]:
             raise ValueError("its identity does not belong to its specification")
-        for component in (spec.method, spec.dataset, spec.network):
+        for component in spec.components.values():
             if not NAME_PATTERN.fullmatch(component.name):  # of somebody else: a name becomes part of paths and tables
                 raise ValueError(f"{shortened(repr(component.name))} is no name that can be registered")
     except NotReadError as error:

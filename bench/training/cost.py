@@ -30,6 +30,8 @@ class Cost:
             they add up over devices; None once time has passed without that unit.
         plain_step_timings: How the plain step of each attempt was timed.
         plain_step_seconds: Seconds of the plain step in this attempt; None if it was not timed.
+        passes_of_an_image: By phase, how often the predictor puts an image through the network; once if it is not
+            there.
     """
 
     device: "torch.device"
@@ -38,6 +40,7 @@ class Cost:
     plain_steps: dict[str, float] | None = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     plain_step_timings: list[dict[str, Any]] = field(default_factory=list)
     plain_step_seconds: float | None = None
+    passes_of_an_image: Mapping[str, int] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -50,6 +53,10 @@ class Cost:
             elapsed = self.now() - start
             seconds[name] += elapsed
             self._add_plain_steps(name, elapsed)
+
+    def count(self, name: str, images: int) -> None:
+        """Count images that a phase has put through the network."""
+        self.image_passes[name] += images * self.passes_of_an_image.get(name, 1)
 
     def _add_plain_steps(self, name: str, seconds: float) -> None:
         if self.plain_step_seconds is None:

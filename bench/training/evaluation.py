@@ -148,14 +148,14 @@ def evaluate(
                 "of the method in the suite and run it again."
             )
         probabilities = {0: plain.cpu().numpy()[None]}
-        cost.image_passes["evaluation"] += len(test)
+        cost.count("evaluation", len(test))
         if policy is not None:
             repeats = []
             for repeat in range(protocol.test_time_repeats):
                 source = generator(seed, f"test/{repeat}", device)
                 counts = protocol.test_time_draws
                 repeats.append(predict_with_draws(network, test.images, policy, counts, source, between))
-                cost.image_passes["evaluation"] += len(test) * max(protocol.test_time_draws, default=0)
+                cost.count("evaluation", len(test) * max(protocol.test_time_draws, default=0))
             for count in protocol.test_time_draws:
                 probabilities[count] = torch.stack([repeat[count] for repeat in repeats]).cpu().numpy()
     return Predictions(test.labels.cpu().numpy(), probabilities)

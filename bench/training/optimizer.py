@@ -4,12 +4,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from augbench.bench.experiment.protocol import Budget
-
-NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
-"""Normalisation layers: batch and instance normalisation are of the first kind."""
+from augbench.bench.networks.base import NORMS
+from augbench.bench.predictors.layers import OwnRate
 
 
 def network_optimizer(network: nn.Module, budget: Budget) -> torch.optim.Optimizer:
@@ -28,15 +26,35 @@ def clip_gradient(network: nn.Module, budget: Budget) -> None:
         nn.utils.clip_grad_norm_(network.parameters(), budget.gradient_clip)
 
 
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the rate of the next step; parameters with a rate of their own get their multiple of it."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group.get("rate_factor", 1.0)
+
+
 def _groups(network: nn.Module, budget: Budget) -> list[dict[str, Any]]:
-    """Split the parameters into those that decay and those that do not, in their order; no group is empty."""
+    """Split the parameters: those that decay, those that do not, and those of a rate of their own; no group is empty.
+
+    Within a group they keep their order.
+    """
     spared = {
         parameter
         for module in network.modules()
         for name, parameter in module.named_parameters(recurse=False)
         if (isinstance(module, NORMS) and budget.decayed != "all") or (name == "bias" and budget.decayed == "weights")
     }
-    decaying = [parameter for parameter in network.parameters() if parameter not in spared]
-    others = [parameter for parameter in network.parameters() if parameter in spared]
-    groups: list[dict[str, Any]] = [{"params": decaying}, {"params": others, "weight_decay": 0.0}]
+    own = {
+        parameter: module.rate_factor
+        for module in network.modules()
+        if isinstance(module, OwnRate)
+        for parameter in module.parameters(recurse=False)
+    }
+    usual = [parameter for parameter in network.parameters() if parameter not in own]
+    groups: list[dict[str, Any]] = [
+        {"params": [parameter for parameter in usual if parameter not in spared]},
+        {"params": [parameter for parameter in usual if parameter in spared], "weight_decay": 0.0},
+    ]
+    for factor in sorted(set(own.values())):
+        of_factor = [parameter for parameter in own if own[parameter] == factor]
+        groups.append({"params": of_factor, "weight_decay": 0.0, "rate_factor": factor})
     return [group for group in groups if group["params"]]

@@ -11,12 +11,13 @@ from augbench.bench.augmentation.affine_space import to_unit_interval
 from augbench.bench.common.randomness import epoch_order
 from augbench.bench.contract.method import AugmentedBatch, repeat
 from augbench.bench.runs.run_log import logger
+from augbench.bench.training.building import build_network
 from augbench.bench.training.cost import Clock, repeated
 from augbench.bench.training.forward_pass import ForwardPass
 from augbench.bench.training.optimizer import network_optimizer
 from augbench.bench.training.provenance import describe_device
 from augbench.bench.training.stopping import StopRequested, StopSignal
-from augbench.bench.training.trainer import Trainer, build_network
+from augbench.bench.training.trainer import Trainer
 
 WARM_UP_STEPS, WARM_UP_SECONDS = 3, 0.3
 FEWEST_STEPS = 3  # however long they take

@@ -102,5 +102,5 @@ def rotation_probe(
     degrees = [360 * index / angles - 180 for index in range(angles)]
     with cost.phase("evaluation"):
         accuracy = accuracies(network, test, ROTATION, degrees, after_each=after_each, side=side)
-    cost.image_passes["evaluation"] += len(test) * angles
+    cost.count("evaluation", len(test) * angles)
     return {"degrees": degrees, "accuracy": accuracy, "pixels": test.images.shape[-1]}

@@ -12,7 +12,14 @@ from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.files import read_torch
 from augbench.bench.contract.method import Method
 from augbench.bench.data.dataset import ImageData
-from augbench.bench.experiment.spec import Component, RunSpec, dataset_component, method_component, network_component
+from augbench.bench.experiment.spec import (
+    Component,
+    RunSpec,
+    dataset_component,
+    method_component,
+    network_component,
+    predictor_component,
+)
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.trainer import Trainer, new_trainer
 from augbench.bench.training.worker import load_dataset
@@ -122,14 +129,17 @@ def _check_versions(folder: RunFolder, spec: RunSpec) -> None:
     """Make sure that what would be built here is what was trained."""
     where = f"the run in {folder.path}"
     try:
-        here = (
+        here = [
             method_component(spec.method.name, spec.method.all_settings, where),
             dataset_component(spec.dataset.name, spec.dataset.all_settings, where),
             network_component(spec.network.name),
-        )
+        ]
+        if spec.predictor is not None:
+            predictor = predictor_component(spec.predictor.name, spec.predictor.all_settings, where)
+            here += [predictor] if predictor else []
     except UserError as error:  # of the registry or the settings
         raise UserError(f"The run in {folder.path} cannot be loaded. {error}") from None
-    for then, now in zip((spec.method, spec.dataset, spec.network), here, strict=True):
+    for then, now in zip(spec.components.values(), here, strict=True):
         if (then.version, then.checksum) != (now.version, now.checksum):
             raise UserError(
                 f"The run in {folder.path} was made with {_with_version(then)}; this augbench has "

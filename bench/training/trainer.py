@@ -24,15 +24,16 @@ from augbench.bench.contract.method import (
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.acceleration import Acceleration
-from augbench.bench.experiment.catalogues import methods, networks
+from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.spec import RunSpec
-from augbench.bench.networks.base import Normalised, build_checked
+from augbench.bench.predictors.base import Predictor
 from augbench.bench.training.base import augmented, new_base
+from augbench.bench.training.building import build_network, mean_over_members, new_predictor
 from augbench.bench.training.cost import Cost
 from augbench.bench.training.epoch_sums import EpochSums, new_sums, restored_sums
 from augbench.bench.training.evaluation import predict
 from augbench.bench.training.forward_pass import ForwardPass
-from augbench.bench.training.optimizer import clip_gradient, network_optimizer
+from augbench.bench.training.optimizer import clip_gradient, network_optimizer, set_learning_rate
 
 
 class Observer(Protocol):
@@ -58,6 +59,7 @@ class Trainer:
         network: The network, which takes images in [0, 1].
         forward_pass: The network as a training step runs it.
         method: The augmentation learner.
+        predictor: What the network was made into.
         optimizer: Optimiser of the network.
         augmentation: Source of the augmentation's randomness.
         base: What is done to every image whichever the method, with a source of its own.
@@ -74,6 +76,7 @@ class Trainer:
     network: nn.Module
     forward_pass: ForwardPass
     method: Method[Any]
+    predictor: Predictor[Any]
     optimizer: torch.optim.Optimizer
     augmentation: torch.Generator
     base: BaseAugmentation
@@ -87,8 +90,8 @@ class Trainer:
 
     @property
     def epochs(self) -> int:
-        """Passes over the training images, each with as many copies as the method makes."""
-        return self.spec.budget.epochs_with(self.method.copies)
+        """Passes over the training images, each with as many copies as the method makes, for each member."""
+        return self.spec.budget.epochs_with(self.method.copies * self.predictor.members)
 
     @property
     def batch_size(self) -> int:
@@ -138,11 +141,11 @@ class Trainer:
         with self.cost.phase("evaluation"):
             right = predict(self.network, held_out.images).argmax(-1) == held_out.labels
             self.rows[-1]["validation_accuracy"] = right.float().mean().item()
-        self.cost.image_passes["evaluation"] += len(held_out)
+        self.cost.count("evaluation", len(held_out))
 
     def _search(self, observer: Observer) -> None:
         def count(images: int) -> None:
-            self.cost.image_passes["search"] += images
+            self.cost.count("search", images)
             observer.during_search(self)
 
         # Networks of a search start, and drop out, from a stream of their own: the same if it is begun again.
@@ -224,6 +227,8 @@ class Trainer:
         epoch, done = divmod(self.step, self.steps_per_epoch)
         self.method.start_epoch(epoch)
         self.network.train()
+        if not done:
+            self.predictor.start_epoch()
         order = epoch_order(self.spec.seed, epoch, len(self.data.train)).to(self.device, non_blocking=True)
         for batch in order.split(self.batch_size)[done:]:
             self.train_step(batch)
@@ -237,18 +242,18 @@ class Trainer:
         labels = self.data.train.labels[batch]
         self.optimizer.zero_grad(set_to_none=True)
         copies, seen = augmented(self.method, self.base, self.data.train.images, batch, self.augmentation)
-        logits = self.forward_pass(seen).view(-1, len(batch), self.data.classes)
-        losses = self.method.loss(logits, labels)
-        regulariser = self.method.regulariser()
-        objective = losses.mean() if regulariser is None else losses.mean() + regulariser
+        logits = self.forward_pass(seen).view(self.predictor.members, -1, len(batch), self.data.classes)
+        losses = mean_over_members([self.method.loss(of_member, labels) for of_member in logits])
+        progress = (self.step + 1) / self.total_steps
+        regularisers = self.method.regulariser(), self.predictor.regulariser(progress)
+        objective = sum((one for one in regularisers if one is not None), start=losses.mean())
         objective.backward()
         self.method.after_backward(losses.detach(), copies)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.spec.budget.learning_rate_at(self.step, self.total_steps)
+        set_learning_rate(self.optimizer, self.spec.budget.learning_rate_at(self.step, self.total_steps))
         clip_gradient(self.network, self.spec.budget)
         self.optimizer.step()
-        self.cost.image_passes["training"] += len(copies.images)
-        self.sums.add(losses, logits, labels, objective)
+        self.cost.count("training", len(copies.images))
+        self.sums.add(losses, logits.flatten(0, 1), labels, objective)
 
     def _close_epoch(self, epoch: int) -> None:
         self.method.after_epoch(epoch)
@@ -329,11 +334,14 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         label_smoothing=spec.budget.label_smoothing,
     )
     method = _new_method(spec, method_type, context)
-    if (epochs := spec.budget.epochs_with(method.copies)) != context.epochs:
+    predictor = new_predictor(spec, data.image_size, data, method.copies)
+    if (epochs := spec.budget.epochs_with(method.copies * predictor.members)) != context.epochs:
         method = _new_method(spec, method_type, replace(context, epochs=epochs))
     torch.manual_seed(derived_seed(spec.seed, "network"))  # whatever the method's own start has drawn
     acceleration = spec.budget.acceleration
-    plain = build_network(spec.network.name, data, device, channels_last=acceleration.channels_last)
+    plain = build_network(
+        spec.network.name, data, device, channels_last=acceleration.channels_last, convert=predictor.convert
+    )
     network = method.wrap_network(plain).to(device)
     return Trainer(
         spec=spec,
@@ -341,10 +349,14 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         network=network,
         forward_pass=ForwardPass(network, acceleration, device),
         method=method,
+        predictor=predictor,
         optimizer=network_optimizer(network, spec.budget),
         augmentation=generator(spec.seed, "augmentation", device),
         base=new_base(spec, data),
-        cost=Cost(device),
+        cost=Cost(
+            device,
+            passes_of_an_image={"training": predictor.members, "evaluation": predictor.evaluation_passes},
+        ),
         sums=new_sums(device),
         learned_at_start={} if method.searches else method.learned(),
     )
@@ -362,20 +374,3 @@ def _network_input(method_type: type[Method[Any]], data: ImageData, acceleration
         return None
     dtype = torch.bfloat16 if acceleration.precision == "bfloat16" else torch.float32
     return NetworkInput(*data.mean_and_deviation, dtype)
-
-
-def build_network(
-    name: str, data: ImageData, device: torch.device, outputs: int | None = None, channels_last: bool = True
-) -> nn.Module:
-    """Build a network, freshly initialised, with the normalisation of a data set inside.
-
-    Args:
-        name: Registered name.
-        data: The data set.
-        device: Where it is to live.
-        outputs: Outputs for each image, as many as classes by default.
-        channels_last: Whether its weights are in channels-last memory order, and images as well.
-    """
-    source = networks().get(name)()
-    network = build_checked(source, data.channels, data.image_size, outputs or data.classes, device)
-    return Normalised(network, *data.mean_and_deviation, channels_last).to(device)

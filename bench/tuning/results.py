@@ -7,6 +7,7 @@ from typing import Any
 
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.files import make_folder, read_json, write_json, write_text
+from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import parse_suite
 from augbench.bench.experiment.tuning_cost import NAME, TuningCost
 from augbench.bench.tuning.outcome import Outcome, TrialState, as_json, ranked, spent_on
@@ -80,7 +81,7 @@ def question(tuning: Tuning) -> dict[str, Any]:
     """Say what is tuned: everything but the number of trials, which may grow later."""
     base = tuning.base.model_copy(update={"seed": 0})
     return {
-        "method": base.method.label,
+        "method": base.learner_label,
         "dataset": base.dataset.label,
         "network": base.network.label,
         "search": tuning.search,
@@ -157,6 +158,7 @@ def suite_text(tuning: Tuning, best: Outcome, cost: TuningCost, seeds: Sequence[
         "",
         "[[comparisons]]",
         f"network = {_toml(base.network.name)}",
+        *_predictors(base),
         f"datasets = [{_toml(dataset)}]",
         "methods = [",
         f"    {_toml(method)},",
@@ -166,6 +168,12 @@ def suite_text(tuning: Tuning, best: Outcome, cost: TuningCost, seeds: Sequence[
         *(f"{key} = {_toml(value)}" for key, value in budget.items() if value is not None),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _predictors(base: RunSpec) -> list[str]:
+    """Name the predictor of a suite; nothing for `single`."""
+    one = base.predictor
+    return [f"predictors = [{_toml({'name': one.name, 'settings': one.settings})}]"] if one else []
 
 
 def _story(tuning: Tuning, best: Outcome, cost: TuningCost) -> list[str]:

@@ -20,6 +20,8 @@ from augbench.bench.tuning.results import record_of
 from augbench.bench.tuning.stages import Search, Stages
 from augbench.bench.tuning.tuning import Tuning
 
+COMPONENTS = ("method", "dataset", "network", "predictor")
+
 
 def record_path(suite: Suite, out: Path) -> Path:
     """Path of the record of a suite, by its name and level."""
@@ -107,18 +109,18 @@ def _changes(before: Sequence[Content], now: Sequence[Tuning], specs: Sequence[R
 
 def _place(base: Content) -> tuple[str, ...]:
     """What a search and the one that has taken its place share."""
-    return base["method"]["name"], base["dataset"]["name"], base["network"]["name"]
+    return tuple(base[name]["name"] for name in COMPONENTS if name in base)
 
 
 def _comparable(base: Content) -> Content:
     """Leave out the seed, since what is tuned has all seeds, and whether a setting was a default."""
-    components = {name: base[name] for name in ("method", "dataset", "network")}
+    components = {name: base[name] for name in COMPONENTS if name in base}
     settings = {name: {**one, "settings": one["settings"] | one["defaults"]} for name, one in components.items()}
     return {**base, "seed": 0, **{name: {**one, "defaults": {}} for name, one in settings.items()}}
 
 
 def _named(base: RunSpec) -> str:
-    return f"{base.method.label} on {base.dataset.called}"
+    return f"{base.learner_label} on {base.dataset.called}"
 
 
 def _changed_effort(before: Content, tuning: Tuning) -> Iterator[str]:

@@ -64,7 +64,7 @@ class Search:
     @property
     def name(self) -> str:
         """What is tuned, for sentences."""
-        return f"{self.tuning.base.method.label} on {self.tuning.base.dataset.called}"
+        return f"{self.tuning.base.learner_label} on {self.tuning.base.dataset.called}"
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ def base_of_paper(method: str, dataset: str, network: str | None, level: LevelNa
 def base_of_suite(suite: Suite, method: str, dataset: str) -> RunSpec:
     """Find the run of a suite that values are wanted for; its other seeds need the same ones.
 
-    Where the suite does not have the method, network, budget and data are those of its other methods.
+    Where the suite does not have the method, network, predictor, budget and data are those of its other methods.
 
     Raises:
         UserError: If there is no such method, the suite does not have the data set, or has either in several ways.
@@ -201,7 +201,7 @@ def base_of_suite(suite: Suite, method: str, dataset: str) -> RunSpec:
     if len(different) > 1:
         raise UserError(
             f"The suite {suite.name!r} has {method!r} on {dataset!r} in {len(different)} ways, which differ in "
-            "hyperparameters, options, network or budget. Give a suite that has only the one to tune: "
+            "hyperparameters, options, network, predictor or budget. Give a suite that has only the one to tune: "
             "`augbench list suites NAME` prints a built-in one to start from."
         )
     return own[0]

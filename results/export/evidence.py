@@ -28,7 +28,7 @@ def evidence(chosen: Chosen) -> dict[str, str]:
     return {
         "method": f"{spec.method.name}, version {spec.method.version}; hyperparameters: {settings}",
         "data set": labels.dataset,
-        "network": f"{labels.network}, {labels.budget}",
+        "network": ", ".join([labels.network, *([spec.predictor.label] if spec.predictor else []), labels.budget]),
         "seed": f"{spec.seed} ({chosen.why})",
         **_measured(chosen),
         "run": record.name,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from augbench.bench.augmentation.transform_distribution import recovery_error
 from augbench.bench.experiment.labels import RunLabels
-from augbench.bench.experiment.spec import RunSpec, settings_in_words
+from augbench.bench.experiment.spec import SINGLE, RunSpec, settings_in_words
 from augbench.bench.experiment.tuning_cost import TuningCost
 from augbench.bench.training.cost import COMPARED, PHASES
 from augbench.results.records.contents import Result
@@ -30,7 +30,7 @@ _PLAIN_STEP_COLUMNS = ("plain_steps", "plain_step_seconds", "plain_step_spread")
 _TUNING_COLUMNS = ("tuning_trials", "tuning_search", "tuning_device", "tuning_seconds", "tuning_values")
 RUN_COLUMNS = (
     *("identity", "state", "cause", "reason", "asked", "source"),
-    *("method_version", "settings", "dataset", "dataset_label", "dataset_version", "checksum", "split"),
+    *("predictor", "method_version", "settings", "dataset", "dataset_label", "dataset_version", "checksum", "split"),
     *("network", "network_version", "budget", "epochs", "baseline_copies", "protocol", "protocol_version"),
     *("device", "on_gpu", "host", "code", "commit", "dirty", "train_images", "test_images"),
     *(f"seconds_{phase}" for phase in PHASES),
@@ -52,7 +52,7 @@ def run_row(record: Record, labels: RunLabels, without_law: RunLabels | None) ->
         without_law: Its labels if planted distributions did not tell data sets apart; None where none is planted.
     """
     spec = record.spec
-    names = (record.name, labels.comparison, labels.label, spec.method.name, spec.seed)
+    names = (record.name, labels.comparison, labels.label, spec.learner, spec.seed)
     row = dict(zip(KEYS, names, strict=True)) | {"identity": spec.identity, "state": record.state.value}
     row |= {"cause": record.cause.value if record.cause else "", "reason": record.reason}
     row |= {"source": record.stored.source, "budget": labels.budget, "protocol": labels.protocol}
@@ -70,6 +70,7 @@ def run_row(record: Record, labels: RunLabels, without_law: RunLabels | None) ->
 
 def _of_kind(spec: RunSpec, labels: RunLabels) -> dict[str, Any]:
     return {
+        "predictor": spec.predictor.label if spec.predictor else SINGLE,
         "method_version": spec.method.version,
         "settings": settings_in_words(spec.method.settings),
         "dataset": spec.dataset.name,

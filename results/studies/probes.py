@@ -215,7 +215,7 @@ def _check_fit(run: FinishedRun, own: ImageData, other: Component, data: ImageDa
 
 def _keys(run: FinishedRun) -> dict[str, Any]:
     labels, spec = run.labels, run.spec
-    keys = (run.folder.path.resolve().name, labels.comparison, labels.label, spec.method.name, spec.seed)
+    keys = (run.folder.path.resolve().name, labels.comparison, labels.label, spec.learner, spec.seed)
     return dict(zip(KEYS, keys, strict=True)) | {"dataset": labels.dataset}
 
 

@@ -17,7 +17,7 @@ from augbench.bench.augmentation.affine_space import Draw, shared_space
 from augbench.bench.common.errors import DivergedError, UserError
 from augbench.bench.contract.search import SearchProblem
 from augbench.bench.data.dataset import Split
-from augbench.bench.training.trainer import build_network
+from augbench.bench.training.building import build_network
 from augbench.datasets.mnist5k import DigitOptions, Mnist5k
 from augbench.methods.dada_policy import BlockPairs, all_pairs
 from augbench.methods.dada_search import (
