@@ -11,7 +11,7 @@ from augbench.bench.common.errors import UserError
 from augbench.bench.common.randomness import generator
 from augbench.bench.predictors.layers import Draws, Dropout
 
-NETWORKS = ["tiny", "tiny-stride2", "smallnet", "wrn-16-4"]
+NETWORKS = ["tiny", "tiny-stride2", "smallnet", pytest.param("wrn-16-4", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("network", NETWORKS)

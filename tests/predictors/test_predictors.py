@@ -9,10 +9,12 @@ from torch.nn import functional as F
 
 from augbench.bench.experiment.catalogues import predictors
 
+OTHERS = ("smallnet", "resnet18", "wrn-16-4")
+NETWORKS = ["tiny", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
 PREDICTORS = [entry.name for entry in predictors()]
 
 
-@pytest.mark.parametrize("network", ["tiny", "smallnet", "resnet18", "wrn-16-4"])
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_it_carries_our_networks(name: str, network: str) -> None:
     predictor = make_predictor(name, network)

@@ -15,7 +15,13 @@ from augbench.bench.training.evaluation import predict
 from augbench.bench.training.probe import rotation_probe
 from augbench.bench.training.trained import load_network
 
-QUICK: dict[str, dict[str, Any]] = {"mc-dropout": {"samples": 3}}
+QUICK: dict[str, dict[str, Any]] = {
+    "mc-dropout": {"samples": 3},
+    "rank-1": {"samples": 2},
+    "ensemble": {"members": 2},
+    "sngp": {"features": 64},
+    "sngp-ensemble": {"features": 64, "members": 2},
+}
 PREDICTORS = [entry.name for entry in predictors() if entry.name != "single"]
 NORMS_OF_TINY = 4
 Outcome = Callable[[RunFolder], dict[str, Any]]
