@@ -1,4 +1,4 @@
-"""`augbench check`: does your own method, data set or network keep the contract?"""
+"""`augbench check`: does your own method, data set, network or predictor keep the contract?"""
 
 import tomllib
 from collections.abc import Mapping
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 SECONDS_TO_CHECK = 600.0
 
-app = typer.Typer(help="Check your own method, data set or network.", no_args_is_help=True)
+app = typer.Typer(help="Check your own method, data set, network or predictor.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Registered name. For your own: `augbench --plugin my.py check …`.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A hyperparameter or option; can be repeated."),
 ]
+Size = Annotated[int, typer.Option("--size", min=1, max=1024, help="Side of the images in pixels.")]
 Limit = Annotated[float, typer.Option("--limit", min=1, help="Seconds that the checks may take.")]
 
 
@@ -60,12 +61,26 @@ def dataset(
 @app.command("network")
 def network(
     name: Name,
-    size: Annotated[int, typer.Option("--size", min=1, max=1024, help="Side of the images in pixels.")] = 32,
+    size: Size = 32,
     limit: Limit = SECONDS_TO_CHECK,
     as_json: AsJson = False,
 ) -> None:
     """Check on synthetic images whether runs can use a network; exit status 1 if they cannot."""
     _check(name, {"do": "check network", "name": name, "size": size}, limit, as_json=as_json)
+
+
+@app.command("predictor")
+def predictor(
+    name: Name,
+    settings: Settings = None,
+    network: Annotated[str, typer.Option("--network", help="The network that it is to convert.")] = "tiny",
+    size: Size = 32,
+    limit: Limit = SECONDS_TO_CHECK,
+    as_json: AsJson = False,
+) -> None:
+    """Check on synthetic images whether runs can use a predictor with a network; exit status 1 if they cannot."""
+    given = {"name": name, "settings": _parsed(settings or []), "network": network, "size": size}
+    _check(name, {"do": "check predictor", **given}, limit, as_json=as_json)
 
 
 def _check(name: str, order: Mapping[str, Any], limit: float, *, as_json: bool) -> None:

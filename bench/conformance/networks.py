@@ -29,6 +29,11 @@ class Built:
     image_size: int
     changed: list[str] = field(default_factory=list)
 
+    @property
+    def members(self) -> int:
+        """Logits of each image in training: one set for every member of a predictor."""
+        return 1
+
     def new(self, channels: int = 1) -> nn.Module:
         """Build it freshly, always with the same weights."""
         torch.manual_seed(0)
@@ -45,10 +50,10 @@ def build(built: Built) -> str:
     with put_back(built.changed.extend):
         for channels in (1, 3):
             network = built.new(channels)
-            shape = tuple(network(built.images(channels)).shape)
-            if shape != (IMAGES, CLASSES):
+            shape, wanted = tuple(network(built.images(channels)).shape), (built.members * IMAGES, CLASSES)
+            if shape != wanted:
                 raise ConformanceError(
-                    f"It returned {shape} for {IMAGES} images and {CLASSES} classes, not {(IMAGES, CLASSES)}.",
+                    f"It returned {shape} for {IMAGES} images and {CLASSES} classes, not {wanted}.",
                     "Return a logit for each class of each image.",
                 )
     parameters = sum(parameter.numel() for parameter in built.new().parameters())
@@ -68,7 +73,7 @@ def seed(built: Built) -> None:
 def gradients(built: Built) -> None:
     """Every parameter gets a gradient."""
     network = built.new().train()
-    labels = torch.arange(IMAGES) % CLASSES
+    labels = (torch.arange(IMAGES) % CLASSES).repeat(built.members)
     F.cross_entropy(network(built.images()), labels).backward()
     unused = [name for name, one in network.named_parameters() if one.requires_grad and one.grad is None]
     if unused:
