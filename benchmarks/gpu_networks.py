@@ -13,7 +13,8 @@ from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.experiment.budgets import budgets
 from augbench.bench.experiment.protocol import Budget
-from augbench.bench.training.trainer import Trainer, build_network
+from augbench.bench.training.building import build_network
+from augbench.bench.training.trainer import Trainer
 from benchmarks.gpu_kernel import PEAK
 from benchmarks.gpu_pack import read_digits, read_photographs
 from benchmarks.gpu_parts import Work, attempt

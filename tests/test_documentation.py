@@ -17,9 +17,12 @@ from augbench.bench.augmentation.affine_space import shared_space
 from augbench.bench.commands.creating import NewMethod
 from augbench.bench.common.files import write_text
 from augbench.bench.conformance import check_method
+from augbench.bench.conformance.predictors import Converted, check_predictor
 from augbench.bench.contract.method import Method, RunContext
+from augbench.bench.experiment.catalogues import networks, predictors
 from augbench.bench.experiment.suite import Suite, parse_suite
 from augbench.bench.planning.profile import parse_profile
+from augbench.bench.predictors.base import PredictorSettings
 from augbench.bench.registry.plugins import GROUPS, load_plugin, plugins_added
 
 ROOT = Path(__file__).parent.parent
@@ -94,6 +97,15 @@ def page_methods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, type[Met
 @pytest.mark.parametrize("name", ["darker", "learned-flip", "tried-darkening", "input-dropout"])
 def test_methods_of_the_page_keep_the_contract(name: str, page_methods: dict[str, type[Method[Any]]]) -> None:
     report = check_method(page_methods[name])
+    assert report.passed, report
+
+
+def test_the_predictor_of_the_page_keeps_the_contract(tmp_path: Path) -> None:
+    path = tmp_path / "page.py"
+    path.write_text("".join(blocks(ROOT / "docs" / "predictors.md", "python")), "utf-8")
+    with plugins_added([path]):
+        source = Converted(predictors().get("both-sides"), PredictorSettings(), networks().get("tiny")(), 14)
+    report = check_predictor(source)
     assert report.passed, report
 
 
@@ -176,7 +188,7 @@ def test_the_code_of_exporting_works_with_an_exported_file(
     exec(compile(code, "exporting.md", "exec"), {})  # noqa: S102 - our own page
     output = capsys.readouterr().out
     assert "torch.Size([8, 1, 28, 28]) torch.uint8" in output
-    assert "tensor([1.0000, 1.0000" in output
+    assert "tensor([1." in output
 
 
 def test_the_page_of_exporting_names_every_key() -> None:

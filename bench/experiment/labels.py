@@ -9,7 +9,7 @@ from augbench.bench.common.wording import counted
 from augbench.bench.data.own.settings import OWN
 from augbench.bench.experiment.base import base_in_words
 from augbench.bench.experiment.budgets import recipe_of
-from augbench.bench.experiment.spec import Component, RunSpec, canonical_json, settings_in_words, with_predictor
+from augbench.bench.experiment.spec import TIMES, Component, RunSpec, canonical_json, settings_in_words, with_predictor
 
 KNOWN_METHODS = (
     *("none", "fixed", "trivialaugment", "randaugment"),
@@ -50,8 +50,9 @@ class RunLabels:
 
 
 def method_rank(method: str) -> int:
-    """Return the position of a method in tables and legends; unknown names come last."""
-    return KNOWN_METHODS.index(method) if method in KNOWN_METHODS else len(KNOWN_METHODS)
+    """Return the position of a method, alone or with a predictor, in tables and legends; unknown names come last."""
+    name = method.partition(TIMES)[0]
+    return KNOWN_METHODS.index(name) if name in KNOWN_METHODS else len(KNOWN_METHODS)
 
 
 def same_run_key(spec: RunSpec) -> str:

@@ -71,8 +71,8 @@ class Budget(BaseModel):
     batch_size: int = Field(128, ge=1, le=65_536, description="images in a batch")
     equal: Literal["epochs", "passes"] = Field(
         "epochs",
-        description="what is equal for all methods: epochs, or image passes (an epoch with M copies of each image "
-        "counts as M epochs)",
+        description="what is equal for all methods: epochs, or image passes (an epoch with M copies of each image, or "
+        "with M members of a predictor, counts as M epochs)",
     )
     copies_in_batch: bool = Field(False, description="whether batch_size counts copies instead of images")
     optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser of the network")

@@ -19,6 +19,7 @@ from augbench.bench.experiment.catalogues import dataset_and_options, datasets, 
 from augbench.bench.experiment.protocol import PROTOCOL_VERSION, Budget, Protocol
 
 Settings = dict[str, JsonValue]
+TIMES = " × "  # between a method and a predictor
 LONGEST_SETTING = 40  # characters
 LONGEST_PREDICTOR = 16  # characters of its name in that of a folder
 SINGLE = "single"
@@ -131,12 +132,12 @@ class RunSpec(BaseModel):
     @property
     def learner(self) -> str:
         """Name of the method, with that of the predictor where it is not `single`: what tables tell apart."""
-        return with_predictor(self.method.name, self.predictor and self.predictor.name)
+        return with_predictor(self.method.name, self.predictor.name if self.predictor else None)
 
     @property
     def learner_label(self) -> str:
         """The same with settings that differ from their defaults."""
-        return with_predictor(self.method.label, self.predictor and self.predictor.label)
+        return with_predictor(self.method.label, self.predictor.label if self.predictor else None)
 
     @property
     def folder_name(self) -> str:
@@ -148,7 +149,7 @@ class RunSpec(BaseModel):
 
 def with_predictor(method: str, predictor: str | None) -> str:
     """Join what tables call a method and a predictor, such as `scale × mc-dropout`; None for `single`."""
-    return f"{method} × {predictor}" if predictor else method
+    return f"{method}{TIMES}{predictor}" if predictor else method
 
 
 def canonical_json(content: object) -> str:

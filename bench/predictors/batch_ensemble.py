@@ -1,4 +1,4 @@
-"""BatchEnsemble (Wen, Tran and Ba, ICLR 2020): members that share all weights but two vectors for each layer."""
+"""BatchEnsemble (Wen et al., ICLR 2020): members that share all weights but two vectors for each layer."""
 
 import torch
 from pydantic import Field

@@ -11,7 +11,7 @@ from augbench.bench.common.randomness import generator
 from augbench.bench.networks.base import NORMS
 from augbench.bench.predictors.base import PredictorContext
 
-WEIGHTED = (nn.Conv2d, nn.Linear)
+Weighted = nn.Conv2d | nn.Linear
 
 
 class OwnRate(nn.Module):
@@ -24,12 +24,12 @@ class OwnRate(nn.Module):
     rate_factor: float = 1.0
 
 
-def weighted_layers(network: nn.Module) -> list[tuple[str, nn.Module]]:
+def weighted_layers(network: nn.Module) -> list[tuple[str, Weighted]]:
     """Name the convolutions and linear layers in the order in which they are registered."""
-    return [(name, module) for name, module in network.named_modules() if isinstance(module, WEIGHTED)]
+    return [(name, module) for name, module in network.named_modules() if isinstance(module, nn.Conv2d | nn.Linear)]
 
 
-def hidden_places(network: nn.Module) -> list[tuple[str, nn.Module]]:
+def hidden_places(network: nn.Module) -> list[tuple[str, Weighted]]:
     """Name the layers whose input is hidden: linear layers and convolutions of more than one pixel, but for the first.
 
     Convolutions of one pixel project the shortcuts of residual networks, which are left alone.
@@ -55,7 +55,7 @@ def check_layers(network: nn.Module, predictor: str, context: PredictorContext) 
     """
     for name, module in network.named_modules():
         owns = next(module.parameters(recurse=False), None) is not None
-        if owns and type(module) not in WEIGHTED and not isinstance(module, NORMS):
+        if owns and type(module) not in (nn.Conv2d, nn.Linear) and not isinstance(module, NORMS):
             raise not_carried(
                 predictor,
                 context,

@@ -10,6 +10,7 @@ from augbench.bench.predictors.layers import (
     Averaged,
     Draws,
     OwnRate,
+    Weighted,
     check_layers,
     replace_layer,
     weighted_layers,
@@ -35,7 +36,7 @@ class MemberLayer(nn.Module):
         bias: Bias of each member, (K, outputs), where the layer had one.
     """
 
-    def __init__(self, layer: nn.Conv2d | nn.Linear, members: int, alpha: nn.Module, gamma: nn.Module) -> None:
+    def __init__(self, layer: Weighted, members: int, alpha: nn.Module, gamma: nn.Module) -> None:
         super().__init__()
         self.members = members
         self.layer = layer
@@ -47,7 +48,7 @@ class MemberLayer(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Map features (K·N, inputs, H, W), or (K·N, …, inputs) of a linear layer, to outputs in their place."""
         images = len(features) // self.members
-        output = self.layer(features * self._spread(self.alpha(images), features.ndim))
+        output: Tensor = self.layer(features * self._spread(self.alpha(images), features.ndim))
         output = output * self._spread(self.gamma(images), features.ndim)
         if self.bias is None:
             return output
@@ -87,7 +88,10 @@ class SharedWeights(Predictor[M], Generic[M]):
         check_layers(network, self.name, self.context)
         draws = Draws(self.context.seed)
         for name, layer in weighted_layers(network):
-            inputs, outputs = layer.weight.shape[1] * getattr(layer, "groups", 1), layer.weight.shape[0]
+            inputs, outputs = (
+                layer.weight.shape[1] * (layer.groups if isinstance(layer, nn.Conv2d) else 1),
+                len(layer.weight),
+            )
             alpha, gamma = self.factors(inputs, draws), self.factors(outputs, draws)
             replace_layer(network, name, MemberLayer(layer, self.members, alpha, gamma))
         return Averaged(network, draws, self.members, self.samples)

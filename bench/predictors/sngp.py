@@ -7,9 +7,17 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.grad import conv2d_input
 
 from augbench.bench.predictors.base import Predictor, PredictorSettings
-from augbench.bench.predictors.layers import OwnRate, hidden_places, not_carried, replace_layer, weighted_layers
+from augbench.bench.predictors.layers import (
+    OwnRate,
+    Weighted,
+    hidden_places,
+    not_carried,
+    replace_layer,
+    weighted_layers,
+)
 from augbench.bench.registry.registry import register
 
 FIRST_ITERATIONS = 15  # of power iteration, before training
@@ -56,7 +64,7 @@ class SpectralConvolution(nn.Module):
     def iterate(self) -> None:
         """Take a step of power iteration: the transposed convolution, then the convolution."""
         layer = self.layer
-        back = torch.nn.grad.conv2d_input(
+        back = conv2d_input(
             self.right.shape,
             layer.weight.float(),
             self.left,
@@ -128,7 +136,8 @@ class GaussianProcess(nn.Module):
 
     def features(self, hidden: Tensor) -> Tensor:
         """Random features of hidden values (N, inputs), float32; (N, D)."""
-        return torch.cos(F.linear(hidden.float(), self.weight, self.phase))
+        angles: Tensor = F.linear(hidden.float(), self.weight, self.phase)
+        return angles.cos()
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Map hidden values (N, inputs) to logits (N, classes)."""
@@ -146,14 +155,16 @@ class GaussianProcess(nn.Module):
         ridge = self.settings.ridge
         identity = torch.eye(len(self.precision), device=features.device)
         root, _ = torch.linalg.cholesky_ex(ridge * identity + self.precision)
-        return ridge * torch.linalg.solve_triangular(root, features.T, upper=False).square().sum(0)
+        solved: Tensor = torch.linalg.solve_triangular(root, features.T, upper=False)
+        return ridge * solved.square().sum(0)
 
 
 def orthogonal_features(count: int, inputs: int) -> Tensor:
     """Draw blocks of orthogonal rows, with lengths from a χ distribution (Yu et al., NeurIPS 2016); (count, inputs)."""
     blocks = [torch.linalg.qr(torch.randn(inputs, inputs))[0] for _ in range(-(-count // inputs))]
     lengths = torch.randn(count, inputs).norm(dim=1, keepdim=True)
-    return torch.cat(blocks)[:count] * lengths
+    rows: Tensor = torch.cat(blocks)[:count] * lengths
+    return rows
 
 
 @register("sngp")
@@ -203,7 +214,7 @@ class SNGP(Predictor[SNGPSettings]):
             raise not_carried(self.name, self.context, why)
         return SpectralConvolution(layer, self.settings.spectral_norm, sizes[name])
 
-    def _input_sizes(self, network: nn.Module, layers: list[tuple[str, nn.Module]]) -> dict[str, torch.Size]:
+    def _input_sizes(self, network: nn.Module, layers: list[tuple[str, Weighted]]) -> dict[str, torch.Size]:
         """Size of what goes into each convolution for one image, by passing a black one through the network."""
         sizes: dict[str, torch.Size] = {}
         hooks = [

@@ -46,8 +46,8 @@ class Runs:
             among all runs of the same comparison, finished or not: the N of "n/N"; `source`, where it was read;
             `method` names the predictor too where it is not `single`, as in `scale × mc-dropout`, and `predictor` is
             its name with the settings that differ from their defaults; `method_version`; `settings` (of the method,
-            those that differ from their defaults, as text); `dataset`, `dataset_label`, `dataset_version` and `checksum` of
-            its source files; `split`, what is evaluated;
+            those that differ from their defaults, as text); `dataset`, `dataset_label`, `dataset_version` and
+            `checksum` of its source files; `split`, what is evaluated;
             `network`, `network_version`, `budget` and its `epochs` and `baseline_copies`, `protocol`,
             `protocol_version`; `device`, and `on_gpu`, whether that is a GPU, None if unknown; `host`; `code`,
             `commit` and `dirty`, whether files differed from it; `train_images`, `test_images`; `seconds_<phase>` (NaN

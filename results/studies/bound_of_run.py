@@ -84,6 +84,11 @@ def _finished_spec(run: RunFolder) -> RunSpec:
 
 
 def _check_learner(run: RunFolder, spec: RunSpec) -> None:
+    if spec.predictor is not None:
+        raise UserError(
+            f"The bound is about a single network; the run in {run.path} has the predictor {spec.predictor.name!r}. "
+            "Give a run without one."
+        )
     if not issubclass(methods().get(spec.method.name), LearnedDistribution):
         known = [entry.name for entry in methods() if issubclass(entry.target, LearnedDistribution)]
         raise UserError(

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from augbench.bench.experiment.protocol import Budget
     from augbench.bench.launchers.launcher import Activity, Launcher, LaunchRequest
     from augbench.bench.networks.base import NetworkSource
+    from augbench.bench.predictors.base import Predictor, PredictorContext, PredictorSettings
     from augbench.bench.registry.registry import register
     from augbench.bench.training.trained import TrainedNetwork, load_network
     from augbench.results.figures import write_figure, write_figures
@@ -70,6 +71,7 @@ _MODULES = {
     "bench.experiment.protocol": "Budget",
     "bench.launchers.launcher": "Activity LaunchRequest Launcher",
     "bench.networks.base": "NetworkSource",
+    "bench.predictors.base": "Predictor PredictorContext PredictorSettings",
     "bench.registry.registry": "register",
     "bench.training.trained": "TrainedNetwork load_network",
     "results.figures": "write_figure write_figures",
@@ -113,6 +115,9 @@ __all__ = [
     "OperationLaw",
     "OperationPolicy",
     "Policy",
+    "Predictor",
+    "PredictorContext",
+    "PredictorSettings",
     "PreparedOptions",
     "PreparedSource",
     "RemoteFile",

@@ -63,7 +63,7 @@ def test_a_default_of_a_predictor_is_no_part_of_the_identity(make_spec: Callable
 @pytest.mark.parametrize(
     ("predictors", "words"),
     [
-        ('["mc-droput"]', r"'mc-droput'.*'mc-dropout'.*`augbench list predictors`"),
+        ('["mc-drop"]', r"'mc-drop'.*'mc-dropout'.*`augbench list predictors`"),
         ('[{ name = "mc-dropout", settings = { rate = 1.5 } }]', r"rate: .* less than 1 \(given: 1\.5\)"),
         ('[{ name = "mc-dropout", settings = { ratio = 0.5 } }]', r"'ratio'.*rate"),
         ('[{ name = "single", settings = { members = 2 } }]', "members"),

@@ -50,6 +50,7 @@ def write_run_folder(
     status: Mapping[str, Any] = MappingProxyType({}),
     gpu: bool | None = None,
     environment: Mapping[str, Any] = MappingProxyType({}),
+    predictor: str = "",
     **measured: Any,
 ) -> RunFolder:
     """Write one run folder below `root`, the folder given as --out.
@@ -67,6 +68,7 @@ def write_run_folder(
         dataset=Component(name=dataset, version=dataset_version, settings=dict(options), checksum=checksum),
         network=Component(name="tiny", version=1),
         budget=Budget(epochs=epochs, **budget),
+        predictor=Component(name=predictor, version=1) if predictor else None,
         seed=seed,
     )
     folder = RunFolder(root / "runs" / spec.folder_name)
