@@ -82,5 +82,5 @@ def shift_probe(
     """
     with cost.phase("evaluation"):
         scores = corrupted_scores(network, corrupted, bins, after_each=lambda _: check()).rows
-    cost.image_passes["evaluation"] += len(corrupted.test) * len(scores)
+    cost.count("evaluation", len(corrupted.test) * len(scores))
     return {"name": corrupted.name, "images": corrupted.images, "scores": scores}
