@@ -12,6 +12,7 @@ SECTIONS = {
     "epoch": "A whole epoch beside the bare network's forward and backward passes",
     "overhead": "What a run, a suite and the command line cost beside training and evaluation",
     "plain_steps": "Cost in plain steps with one thread and with two",
+    "networks": "Accuracy against seconds: networks that train in few passes beside the others",
     "memory": "Memory at the peak of training",
     "own_images": "Preparing photographs of one's own beside what Pillow alone needs",
     "seeds": "Several seeds of one configuration: one after the other, or stacked",

@@ -77,7 +77,7 @@ class Budget(BaseModel):
     copies_in_batch: bool = Field(False, description="whether batch_size counts copies instead of images")
     optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser of the network")
     learning_rate: float = Field(0.01, gt=0, le=100, description="peak learning rate")
-    schedule: Literal["constant", "cosine", "one-cycle", "step"] = Field(
+    schedule: Literal["constant", "cosine", "linear", "one-cycle", "step"] = Field(
         "one-cycle", description="course of the learning rate"
     )
     warm_up: float = Field(
@@ -98,6 +98,15 @@ class Budget(BaseModel):
     momentum: float = Field(0.9, ge=0, lt=1, description="momentum (Nesterov) of sgd")
     gradient_clip: float | None = Field(
         None, gt=0, description="largest norm of the network's gradient, to which a longer one is shortened"
+    )
+    norm_bias_rate: float = Field(
+        1.0,
+        gt=0,
+        le=1000,
+        description="factor of the learning rate of the biases of normalisation layers",
+    )
+    lookahead: bool = Field(
+        False, description="whether every fifth step moves the network to a running average of itself"
     )
     label_smoothing: float = Field(
         0.0, ge=0, lt=1, description="share of each training label that is spread evenly over all classes"
@@ -148,9 +157,9 @@ class Budget(BaseModel):
         """Return the learning rate of step `step` of `steps`, counted from 0.
 
         A warm-up, and each milestone, lasts to the nearest whole step. `cosine` falls from the peak after the warm-up
-        to 0 at the end, `step` is the peak times a factor for each milestone that has passed since the very beginning.
-        `one-cycle` equals torch's `OneCycleLR`: up from 1/25 of the peak over the first 30 % of the steps, then down to
-        4e-6 of it, both along a cosine.
+        to 0 at the end, `linear` falls in the same way along a line, `step` is the peak times a factor for each
+        milestone that has passed since the very beginning. `one-cycle` equals torch's `OneCycleLR`: up from
+        1/25 of the peak over the first 30 % of the steps, then down to 4e-6 of it, both along a cosine.
         """
         rising = round(self.warm_up * steps)
         if step < rising:
@@ -159,6 +168,8 @@ class Budget(BaseModel):
             return self.learning_rate
         if self.schedule == "cosine":
             return _along_cosine(self.learning_rate, 0, (step - rising) / (steps - rising))
+        if self.schedule == "linear":
+            return self.learning_rate * (steps - step) / (steps - rising)
         if self.schedule == "step":
             passed = sum(round(milestone * steps) <= step for milestone in self.milestones)
             return float(self.learning_rate * self.step_factor**passed)

@@ -50,6 +50,14 @@ class NetworkSource(ABC):
             A module from normalised images (N, C, H, W) to logits (N, classes).
         """
 
+    def prepare(self, network: nn.Module, images: Tensor) -> None:  # noqa: B027 - most networks need nothing
+        """Set what depends on the training images, before the first step; nothing by default.
+
+        Args:
+            network: What `build` has returned.
+            images: Some training images, normalised; (N, C, H, W), the same for every seed.
+        """
+
 
 class Normalised(nn.Module):
     """A network that takes images in [0, 1] and normalises them itself; in channels-last memory order, for speed.

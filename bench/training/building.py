@@ -6,11 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from augbench.bench.augmentation.affine_space import to_unit_interval
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.catalogues import networks, predictors
 from augbench.bench.experiment.spec import SINGLE, RunSpec
-from augbench.bench.networks.base import Normalised, build_checked
+from augbench.bench.networks.base import NetworkSource, Normalised, build_checked
 from augbench.bench.predictors.base import Predictor, PredictorContext
+
+SEEN_BEFORE = 5000  # training images that a network may begin from, as in airbench
 
 
 def new_predictor(spec: RunSpec, side: int, data: ImageData, copies: int = 1) -> Predictor[Any]:
@@ -32,7 +35,7 @@ def new_predictor(spec: RunSpec, side: int, data: ImageData, copies: int = 1) ->
         train_size=len(data.train),
         copies=copies,
         seed=spec.seed,
-        build=lambda: network().build(data.channels, data.classes),
+        build=lambda: _prepared(network(), network().build(data.channels, data.classes), data),
     )
     return kind(kind.settings_type.model_validate(given), context)
 
@@ -62,4 +65,13 @@ def build_network(
     """
     source = networks().get(name)()
     network = build_checked(source, data.channels, data.image_size, outputs or data.classes, device)
+    network = _prepared(source, network, data)
     return Normalised(convert(network), *data.mean_and_deviation, channels_last).to(device)
+
+
+def _prepared(source: NetworkSource, network: nn.Module, data: ImageData) -> nn.Module:
+    """Have a network see some training images, if it wants to."""
+    if type(source).prepare is not NetworkSource.prepare:
+        mean, deviation = (one[:, None, None] for one in data.mean_and_deviation)
+        source.prepare(network, (to_unit_interval(data.train.images[:SEEN_BEFORE]) - mean) / deviation)
+    return network

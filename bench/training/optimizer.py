@@ -44,17 +44,21 @@ def _groups(network: nn.Module, budget: Budget) -> list[dict[str, Any]]:
         if (isinstance(module, NORMS) and budget.decayed != "all") or (name == "bias" and budget.decayed == "weights")
     }
     own = {
-        parameter: module.rate_factor
+        parameter: (module.rate_factor, 0.0)
         for module in network.modules()
         if isinstance(module, OwnRate)
         for parameter in module.parameters(recurse=False)
     }
+    if (rate := budget.norm_bias_rate) != 1:
+        norms = [module for module in network.modules() if isinstance(module, NORMS)]
+        biases = [bias for norm in norms for name, bias in norm.named_parameters(recurse=False) if name == "bias"]
+        own |= {bias: (rate, 0.0 if bias in spared else budget.weight_decay / rate) for bias in biases}
     usual = [parameter for parameter in network.parameters() if parameter not in own]
     groups: list[dict[str, Any]] = [
         {"params": [parameter for parameter in usual if parameter not in spared]},
         {"params": [parameter for parameter in usual if parameter in spared], "weight_decay": 0.0},
     ]
-    for factor in sorted(set(own.values())):
-        of_factor = [parameter for parameter in own if own[parameter] == factor]
-        groups.append({"params": of_factor, "weight_decay": 0.0, "rate_factor": factor})
+    for factor, decay in sorted(set(own.values())):
+        alike = [parameter for parameter in own if own[parameter] == (factor, decay)]
+        groups.append({"params": alike, "weight_decay": decay, "rate_factor": factor})
     return [group for group in groups if group["params"]]

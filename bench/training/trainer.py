@@ -33,6 +33,7 @@ from augbench.bench.training.cost import Cost
 from augbench.bench.training.epoch_sums import EpochSums, new_sums, restored_sums
 from augbench.bench.training.evaluation import predict
 from augbench.bench.training.forward_pass import ForwardPass
+from augbench.bench.training.lookahead import Lookahead
 from augbench.bench.training.optimizer import clip_gradient, network_optimizer, set_learning_rate
 
 
@@ -61,6 +62,7 @@ class Trainer:
         method: The augmentation learner.
         predictor: What the network was made into.
         optimizer: Optimiser of the network.
+        lookahead: The average that the network is moved to, if its budget asks for one.
         augmentation: Source of the augmentation's randomness.
         base: What is done to every image whichever the method, with a source of its own.
         cost: Clocks and counters.
@@ -78,6 +80,7 @@ class Trainer:
     method: Method[Any]
     predictor: Predictor[Any]
     optimizer: torch.optim.Optimizer
+    lookahead: Lookahead | None
     augmentation: torch.Generator
     base: BaseAugmentation
     cost: Cost
@@ -252,6 +255,8 @@ class Trainer:
         set_learning_rate(self.optimizer, self.spec.budget.learning_rate_at(self.step, self.total_steps))
         clip_gradient(self.network, self.spec.budget)
         self.optimizer.step()
+        if self.lookahead is not None:
+            self.lookahead.after_step(self.step + 1, self.total_steps)
         self.cost.count("training", len(copies.images))
         self.sums.add(losses, logits.flatten(0, 1), labels, objective)
 
@@ -283,6 +288,7 @@ class Trainer:
             "base": self.base.source.get_state(),
             "sums": self.sums.state_dict(),
             "rows": self.rows,
+            **({} if self.lookahead is None else {"lookahead": self.lookahead.average}),
             **self.cost.state_dict(),
         }
 
@@ -303,6 +309,8 @@ class Trainer:
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.method.load_state_dict(state["method"])
+        if self.lookahead is not None:
+            self.lookahead.load(state["lookahead"])
         self.augmentation.set_state(state["augmentation"].cpu())
         restore_global_state({name: value.cpu() for name, value in state["global"].items()}, self.device)
         if "base" in state:  # not in those of versions without one
@@ -351,6 +359,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
         method=method,
         predictor=predictor,
         optimizer=network_optimizer(network, spec.budget),
+        lookahead=Lookahead(network) if spec.budget.lookahead else None,
         augmentation=generator(spec.seed, "augmentation", device),
         base=new_base(spec, data),
         cost=Cost(

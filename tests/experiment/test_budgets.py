@@ -76,6 +76,13 @@ def test_steps_and_warm_ups_are_those_of_torch(steps: int) -> None:
     expected = _course(optimizer, SequentialLR(optimizer, [up, level], [rising]), steps)
     assert _ours(steps, **warm, schedule="constant") == pytest.approx(expected)
 
+    optimizer = _optimizer(0.4)
+    up = LinearLR(optimizer, 0.25, total_iters=rising)
+    down = LinearLR(optimizer, 1.0, end_factor=0.0, total_iters=steps - rising)
+    expected = _course(optimizer, SequentialLR(optimizer, [up, down], [rising]), steps)
+    assert _ours(steps, **warm, schedule="linear") == pytest.approx(expected)
+    assert _ours(steps, learning_rate=0.4, schedule="linear")[-1] == pytest.approx(0.4 / steps)
+
 
 def test_a_warm_up_by_hand() -> None:
     assert _ours(6, warm_up=0.5, schedule="constant", learning_rate=0.3) == pytest.approx([0, 0.1, 0.2, 0.3, 0.3, 0.3])
@@ -105,6 +112,7 @@ def test_a_warm_up_by_hand() -> None:
         ({"step_factor": 0.2}, ["`step_factor` means something"]),
         ({"label_smoothing": 1.0}, ["label_smoothing", "less than 1"]),
         ({"label_smoothing": -0.1}, ["label_smoothing", "greater than or equal to 0"]),
+        ({"norm_bias_rate": 0.0}, ["norm_bias_rate", "greater than 0"]),
         ({"gradient_clip": 0.0}, ["gradient_clip", "greater than 0"]),
         ({"decayed": "norms"}, ["decayed", "'all', 'all but norms' or 'weights'"]),
     ],
