@@ -59,7 +59,7 @@ def probe_corruptions(
 
 def _tables(probe: "CorruptionProbe", details: str) -> Iterator[Table]:
     """Make the tables of each data set: measures and their intervals by learner, and accuracy by corruption."""
-    from augbench.results.studies.corruption_probe import summarise_corruptions
+    from augbench.results.model.corruptions import summarise_corruptions
 
     for comparison, rows in summarise_corruptions(probe.frame, probe.right).groupby("comparison", sort=False):
         name = str(comparison)
@@ -102,7 +102,7 @@ def _written(measure: str, value: float) -> str:
 
 
 def _corruption_table(title: str, frame: "pd.DataFrame") -> Table:
-    from augbench.results.studies.corruption_probe import accuracy_by_corruption
+    from augbench.results.model.corruptions import accuracy_by_corruption
 
     accuracies, extra = accuracy_by_corruption(frame), set(frame.loc[frame["extra"], "corruption"])
     table = Table(title=title, title_justify="left")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from augbench.bench.commands.showing import NoCache, SkipDamaged, Sources, load, offering_to_skip
+from augbench.bench.commands.showing import NoCache, Probes, SkipDamaged, Sources, load, offering_to_skip
 
 
 @offering_to_skip()
@@ -13,6 +13,7 @@ def report(
     sources: Sources,
     out: Annotated[Path, typer.Option("--out", help="The page to write, such as report.html.")],
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    probes: Probes = None,
     skip_damaged: SkipDamaged = False,
     no_cache: NoCache = False,
 ) -> None:
@@ -20,5 +21,5 @@ def report(
     from augbench.results.report import TITLE, check_page, write_report
 
     check_page(out)
-    runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
+    runs = load(sources, probes or (), skip_damaged=skip_damaged, cache=not no_cache)
     typer.echo(str(write_report(runs, out, title or TITLE)))

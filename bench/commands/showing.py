@@ -29,6 +29,13 @@ PublishedFiles = Annotated[
     list[Path] | None,
     typer.Option("--published-file", help="CSV file with more published numbers. Can be repeated."),
 ]
+Probes = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--probes",
+        help="Folder that `augbench probe --kind corruptions` has written to with --out. Can be repeated.",
+    ),
+]
 Formats = Annotated[
     list[str] | None,
     typer.Option("--format", help="md, tex, csv or html. Can be repeated. Default: all."),
@@ -56,6 +63,7 @@ def tables(
     formats: Formats = None,
     published: Annotated[bool, typer.Option(help="Also write a table of published numbers next to ours.")] = True,
     published_files: PublishedFiles = None,
+    probes: Probes = None,
     skip_damaged: SkipDamaged = False,
     no_cache: NoCache = False,
     as_json: AsJson = False,
@@ -68,7 +76,7 @@ def tables(
     check_known("table", names or (), NAMES)
     if as_json and (out is not None or formats):
         raise UserError("--json prints tables as JSON; --out and --format write files. Give one or the other.")
-    runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
+    runs = load(sources, probes or (), skip_damaged=skip_damaged, cache=not no_cache)
     files = published_files or ()
     made = names or (["comparison"] if out is None else NAMES)
     if as_json:
@@ -112,6 +120,7 @@ def figures(
         typer.Option("--format", help="png, pdf or svg. Can be repeated. Default: all."),
     ] = None,
     published_files: PublishedFiles = None,
+    probes: Probes = None,
     skip_damaged: SkipDamaged = False,
     no_cache: NoCache = False,
 ) -> None:
@@ -119,27 +128,31 @@ def figures(
     from augbench.results.figures import FORMATS, write_figures
 
     check_known("format", formats or (), FORMATS)
-    runs = load(sources, skip_damaged=skip_damaged, cache=not no_cache)
+    runs = load(sources, probes or (), skip_damaged=skip_damaged, cache=not no_cache)
     written = write_figures(runs, out, formats=formats or FORMATS, published_files=published_files or ())
     typer.echo("\n".join(map(str, written)))
 
 
-def load(sources: Sequence[Path], *, skip_damaged: bool = False, cache: bool = True) -> "Runs":
+def load(
+    sources: Sequence[Path], probes: Sequence[Path] = (), *, skip_damaged: bool = False, cache: bool = True
+) -> "Runs":
     """Read runs for a command; report unfinished, left-out and mixed-version runs on standard error.
 
     Args:
         sources: What was given with --from.
+        probes: What was given with --probes.
         skip_damaged: Whether to leave out damaged folders.
         cache: Whether to cache what takes long to read.
 
     Raises:
         DamagedError: If a folder is damaged.
-        UserError: If a source cannot be read.
+        UserError: If a source cannot be read, or a probe is of other runs or damaged.
     """
     from augbench.results.model.frame import load_runs
+    from augbench.results.model.probe_files import with_probes
 
     runs = load_runs(sources, skip_damaged=skip_damaged, cache=cache)
     if RunState.DONE in runs.states:  # else an error that says it all follows
         tell_left_out(runs.damaged)
         tell_notes(runs.warnings())
-    return runs
+    return with_probes(runs, probes)

@@ -19,6 +19,13 @@ SMALLEST = float(np.finfo(np.float32).tiny)
 ROW_SUM_TOLERANCE = 1e-4
 
 
+CLEAN = "clean"
+"""What the test images themselves are called among corrupted ones."""
+
+CORRUPTED_SCORES = ("accuracy", "nll", "ece")
+"""Which metrics of `score` are kept of corrupted images."""
+
+
 @dataclass(frozen=True)
 class ReliabilityBins:
     """Test images grouped by their top-label confidence.

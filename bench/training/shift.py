@@ -11,11 +11,8 @@ from torch import Tensor, nn
 from augbench.bench.augmentation.corruptions.corrupt import SEVERITIES
 from augbench.bench.training.corrupted_images import CorruptedImages
 from augbench.bench.training.cost import Cost
-from augbench.bench.training.metrics import score
+from augbench.bench.training.metrics import CLEAN, CORRUPTED_SCORES, score
 from augbench.bench.training.probe import PolicyDraws, probabilities
-
-CLEAN = "clean"
-SCORES = ("accuracy", "nll", "ece")
 
 
 @dataclass(frozen=True)
@@ -24,7 +21,7 @@ class CorruptedScores:
 
     Attributes:
         rows: For each corruption and severity `corruption`, `severity`, `extra` (whether it counts in no mean) and
-            `SCORES`; first those of the clean images, with the name "clean" and severity 0.
+            `CORRUPTED_SCORES`; first those of the clean images, with the name "clean" and severity 0.
         right: For each test image, the share of its main corruptions, over all severities, in which the most probable
             class is the label; (N,).
     """
@@ -57,7 +54,7 @@ def corrupted_scores(
     def add(images: Tensor, corruption: str, severity: int, *, extra: bool) -> None:
         found = probabilities(network, images, draws).cpu().numpy()
         scores = score(found, labels, bins)
-        kept = {metric: scores[metric] for metric in SCORES}
+        kept = {metric: scores[metric] for metric in CORRUPTED_SCORES}
         rows.append({"corruption": corruption, "severity": severity, "extra": extra} | kept)
         if severity and not extra:
             right.append(found.argmax(1) == labels)

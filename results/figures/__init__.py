@@ -6,6 +6,7 @@ import augbench.results.figures.backend  # noqa: F401 - before the first import 
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from augbench.bench.common.errors import check_known
 from augbench.bench.common.files import atomic_write, make_folder
 from augbench.results.figures.angle import angle_figure
 from augbench.results.figures.calibration import calibration_figure, has_calibration
+from augbench.results.figures.corruptions import corruptions_figure
 from augbench.results.figures.draws import accuracy_by_draws, draws_figure
 from augbench.results.figures.learned import learned_figure, learned_figures, learned_numbers
 from augbench.results.figures.overview import discovered, overview_figure
@@ -26,12 +28,14 @@ from augbench.results.figures.ranks import has_ranks, ranks_figure
 from augbench.results.figures.reliability import most_draws, reliability_figure
 from augbench.results.figures.searched import searched_figure, searched_numbers
 from augbench.results.figures.style import figure_style
+from augbench.results.model.corruptions import BENCHMARKS
 from augbench.results.model.frame import Runs
 from augbench.results.published import load_published
 
 __all__ = [
     "angle_figure",
     "calibration_figure",
+    "corruptions_figure",
     "draws_figure",
     "learned_figure",
     "learned_figures",
@@ -104,6 +108,8 @@ def _possible(runs: Runs, published: pd.DataFrame) -> dict[str, Callable[[Runs],
         "reliability-draws": (draws > 0, lambda given: reliability_figure(given, draws)),
         "searched": (len(searched_numbers(runs)) > 0, searched_figure),
     }
+    for name in runs.corruptions["corruptions"].unique():
+        figures[str(name)] = (name in BENCHMARKS, partial(corruptions_figure, name=str(name)))
     return {name: draw for name, (possible, draw) in figures.items() if possible}
 
 

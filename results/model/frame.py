@@ -18,6 +18,7 @@ from augbench.bench.experiment.labels import RunLabels, label_runs, method_rank
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.examples import Examples, read_examples
+from augbench.results.model.corruptions import COLUMNS as CORRUPTION_COLUMNS
 from augbench.results.records import rows
 from augbench.results.records.anonymous import Anonymiser
 from augbench.results.records.cache import OutcomesCache
@@ -69,10 +70,12 @@ class Runs:
             earlier versions that turned shrunken images.
         recovery: Finished runs on planted data × `coordinate`: `distance` of the learned distribution from the planted
             one, and `planted`, whether the distribution changes the coordinate.
+        corruptions: Finished runs with a probe × `corruption` × `severity`: see `COLUMNS` in `corruptions.py`.
         problems: What was left out, and why.
         records: What the rows of `runs` are made from.
         trial_records: Trials of a tuning, which are in no frame.
         caches: By source, what became of the test images of its runs.
+        probes: Folders of `augbench probe` that were read, too.
     """
 
     sources: tuple[Path, ...]
@@ -85,6 +88,8 @@ class Runs:
     records: tuple[Record, ...] = field(default=(), repr=False)
     trial_records: tuple[Record, ...] = field(default=(), repr=False)
     caches: Mapping[str, OutcomesCache] = field(default_factory=dict, repr=False)
+    corruptions: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(CORRUPTION_COLUMNS)))
+    probes: tuple[Path, ...] = ()
 
     @cached_property
     def trajectories(self) -> pd.DataFrame:

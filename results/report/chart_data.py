@@ -1,12 +1,15 @@
-"""Data of the charts of the page: looks, the Pareto explorer and reliability diagrams."""
+"""Data of the charts of the page: looks, the Pareto explorer and reliability diagrams, corruptions by severity."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
+from augbench.bench.training.metrics import CLEAN
 from augbench.results.figures.reliability import FEW, pooled_bins
 from augbench.results.figures.style import method_looks
 from augbench.results.model.cells import LOWER_IS_BETTER
+from augbench.results.model.corruptions import by_severity
 from augbench.results.model.frame import Runs
 from augbench.results.model.table import SEVERAL_DEVICES
 from augbench.results.report.grid import only_device, significant
@@ -123,3 +126,31 @@ def reliability_data(runs: Runs) -> Json | None:
             pooled = [[int(count), significant(sure), significant(right)] for count, sure, right in numbers]
             lines.append({"comparison": str(comparison), "draws": draws, "label": str(label), "bins": pooled})
     return {"few": FEW, "lines": lines} if lines else None
+
+
+def shift_data(runs: Runs) -> Json | None:
+    """Accuracy (%) by severity: mean, lowest and highest of the seeds, of the mean over corruptions and of each.
+
+    The corruption of a line is empty for the mean. None without a probe with corrupted images.
+    """
+    frame = runs.corruptions
+    if frame.empty:
+        return None
+    clean = frame["corruption"] == CLEAN
+    alone = [frame[clean | (frame["corruption"] == name)] for name in frame["corruption"].unique() if name != CLEAN]
+    parts = {"": by_severity(frame)} | {
+        str(part["corruption"].iloc[-1]): by_severity(part.assign(extra=False)) for part in alone
+    }
+    return {"lines": [line for name, part in parts.items() for line in _severity_lines(part, name)]}
+
+
+def _severity_lines(frame: pd.DataFrame, corruption: str) -> Iterator[Json]:
+    has_it = frame.groupby("folder")["value"].transform("max") > 0
+    for (comparison, label), inside in frame[has_it].groupby(["comparison", "label"], sort=False):
+        found = (100 * inside.groupby("value")["accuracy"].agg(["mean", "min", "max"])).map(significant)
+        yield {
+            **{"comparison": str(comparison), "label": str(label), "corruption": corruption},
+            "seeds": inside["seed"].nunique(),
+            "severities": [int(severity) for severity in found.index],
+            **{name: found[column].tolist() for name, column in (("mean", "mean"), ("low", "min"), ("high", "max"))},
+        }

@@ -17,7 +17,7 @@ from augbench.bench.runs.run_folder import RunState
 from augbench.results.model.findings import findings
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
-from augbench.results.report.chart_data import Json, looks_data, pareto_data, reliability_data
+from augbench.results.report.chart_data import Json, looks_data, pareto_data, reliability_data, shift_data
 from augbench.results.report.cost_grid import cost_grid
 from augbench.results.report.failed import failed_groups
 from augbench.results.report.grid import Grid, grid_of
@@ -30,8 +30,12 @@ from augbench.results.report.subject import definitions, headline_numbers, notes
 from augbench.results.tables import all_tables
 
 TITLE = "Comparison of augmentation learners"
+OF_SHIFT = ("corruptions",)
+"""Tables that stand beside the chart of shift."""
+
 STYLES = ("page", "tables", "charts", "print")
-SCRIPTS = ("dom", "axes", "marks", "pointing", "methods", "tables", "pareto", "reliability", "learned", "start")
+CHARTS = ("pareto", "reliability", "shift", "learned")
+SCRIPTS = ("dom", "axes", "marks", "pointing", "methods", "tables", *CHARTS, "start")
 
 
 def write_report(runs: Runs, path: Path, title: str = TITLE) -> Path:
@@ -65,7 +69,12 @@ def check_page(path: Path) -> None:
 
 def report_page(runs: Runs, title: str = TITLE) -> str:
     """Make the report as HTML, the same for the same runs."""
-    parts = {"pareto": pareto_data(runs), "reliability": reliability_data(runs), "learned": learned_data(runs)}
+    parts = {
+        "pareto": pareto_data(runs),
+        "reliability": reliability_data(runs),
+        "shift": shift_data(runs),
+        "learned": learned_data(runs),
+    }
     data: Json = {"looks": looks_data(runs), **{name: part for name, part in parts.items() if part is not None}}
     looks = [*data["looks"].values(), *data.get("learned", {}).get("looks", {}).values()]
     style = _joined("css", STYLES) + colour_styles(look["colour"] for look in looks)
@@ -94,6 +103,7 @@ def report_page(runs: Runs, title: str = TITLE) -> str:
 def _texts(runs: Runs) -> Json:
     is_finished = RunState.DONE.value in runs.states
     grids = results_grids(runs)
+    tables = _tables(runs, [note for grid in grids for note in grid.notes]) if is_finished else {}
     return {
         "sources": [str(source) for source in runs.sources],
         "numbers": headline_numbers(runs),
@@ -103,7 +113,8 @@ def _texts(runs: Runs) -> Json:
         "notes": notes(runs),
         "definitions": definitions(runs),
         "grids": grids,
-        "tables": _tables(runs, [note for grid in grids for note in grid.notes]) if is_finished else [],
+        "tables": [grid for name, found in tables.items() if name not in OF_SHIFT for grid in found],
+        "shift_grids": [grid for name in OF_SHIFT for grid in tables.get(name, ())],
         "findings": findings(runs) if is_finished else [],
         "learned_grid": learned_grid(runs),
         "gallery": gallery(runs),
@@ -116,8 +127,8 @@ def _texts(runs: Runs) -> Json:
     }
 
 
-def _tables(runs: Runs, notes: Iterable[str]) -> list[Grid]:
-    """Tables as `augbench tables` writes them, without the comparison, whose numbers the page has already.
+def _tables(runs: Runs, notes: Iterable[str]) -> dict[str, list[Grid]]:
+    """Tables by name as `augbench tables` writes them, without the comparison, whose numbers the page has already.
 
     Args:
         runs: The runs.
@@ -125,7 +136,7 @@ def _tables(runs: Runs, notes: Iterable[str]) -> list[Grid]:
     """
     files, finished = all_tables(runs, without=("comparison",)), runs.finished()
     said = {*run_notes(runs, finished), *definitions(runs), *notes}
-    return [grid_of(table, said) for tables in files.values() for table in tables]
+    return {name: [grid_of(table, said) for table in tables] for name, tables in files.items()}
 
 
 def _joined(folder: str, names: Iterable[str]) -> str:

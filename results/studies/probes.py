@@ -23,9 +23,9 @@ from augbench.bench.training.probe_kinds import KINDS, ProbeKind
 from augbench.bench.training.trained import TrainedNetwork, finished_spec, load_network
 from augbench.bench.training.worker import load_dataset
 from augbench.results.figures import write_figure
+from augbench.results.figures.probe import probe_figure
 from augbench.results.model.csv_text import csv_text
 from augbench.results.model.frame import KEYS, run_order
-from augbench.results.studies.probe_figure import probe_figure
 
 COLUMNS = (*KEYS, "dataset", "test_dataset", "kind", "value", "draws", "accuracy", "test_images")
 """Columns of the frame and of its CSV files: `accuracy` in [0, 1] at `value`, averaged over `draws` test-time draws,

@@ -17,6 +17,7 @@ from augbench.results.tables.by_learner import (
     svhn_tables,
 )
 from augbench.results.tables.comparison import comparison_table
+from augbench.results.tables.corruptions import corruptions_tables
 from augbench.results.tables.differences import differences_table, has_differences
 from augbench.results.tables.formats import to_csv, to_html, to_latex, to_markdown
 from augbench.results.tables.published import published_tables
@@ -134,6 +135,7 @@ _MAKERS: Mapping[str, Callable[[Runs], list[Table]]] = {
     "svhn": svhn_tables,
     "recovery": lambda runs: [recovery_table(runs), coordinate_table(runs)] if has_planted(runs) else [],
     "calibration": calibration_tables,
+    "corruptions": corruptions_tables,
     "differences": lambda runs: [differences_table(runs)] if has_differences(runs) else [],
 }
 NAMES = (*_MAKERS, "published")

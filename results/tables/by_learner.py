@@ -52,7 +52,7 @@ def accuracy_tables(runs: Runs) -> list[Table]:
         yield from hours_rows(group, asked_seeds(group))
         yield PLAIN_STEPS, plain_step_cells(group)
 
-    return _tables("accuracy", "Accuracy and cost", runs, finished, measures, definitions)
+    return tables_by_learner("accuracy", "Accuracy and cost", runs, finished, measures, definitions)
 
 
 def detailed_tables(runs: Runs) -> list[Table]:
@@ -67,7 +67,7 @@ def detailed_tables(runs: Runs) -> list[Table]:
         "training run would differ; that is what ± says.",
     )
     title = "Accuracy with test-time draws, and how much the draws matter"
-    return _tables("accuracy-detailed", title, runs, chosen, _detailed, definitions)
+    return tables_by_learner("accuracy-detailed", title, runs, chosen, _detailed, definitions)
 
 
 def ablation_tables(runs: Runs) -> list[Table]:
@@ -81,7 +81,9 @@ def ablation_tables(runs: Runs) -> list[Table]:
         "SCALE's parametrisation with Augerino's regulariser. scale: both its own.",
         _accuracy_definition(runs, chosen),
     )
-    return _tables("ablation", "Ablation: parametrisation and regulariser", runs, chosen, _accuracies, definitions)
+    return tables_by_learner(
+        "ablation", "Ablation: parametrisation and regulariser", runs, chosen, _accuracies, definitions
+    )
 
 
 def svhn_tables(runs: Runs) -> list[Table]:
@@ -96,7 +98,7 @@ def svhn_tables(runs: Runs) -> list[Table]:
     def measures(here: Runs, group: pd.DataFrame) -> Measures:
         return _accuracies(here, group, most=0)
 
-    return _tables("svhn", "House numbers", runs, chosen, measures, definitions)
+    return tables_by_learner("svhn", "House numbers", runs, chosen, measures, definitions)
 
 
 def calibration_tables(runs: Runs) -> list[Table]:
@@ -113,7 +115,7 @@ def calibration_tables(runs: Runs) -> list[Table]:
         calibration_definition(finished, equal_mass=True),
         _accuracy_definition(runs, finished).partition(". ")[2],
     )
-    return _tables("calibration", "Calibration", runs, finished, measures, tuple(filter(None, definitions)))
+    return tables_by_learner("calibration", "Calibration", runs, finished, measures, tuple(filter(None, definitions)))
 
 
 def _draws(runs: Runs, group: pd.DataFrame, most: float = math.inf) -> list[int]:
@@ -153,15 +155,27 @@ def _deviations(runs: Runs, group: pd.DataFrame, draws: int) -> dict[str, Cell]:
     return cells
 
 
-def _tables(
+def tables_by_learner(
     name: str,
     title: str,
     runs: Runs,
     chosen: pd.DataFrame,
     measures: Callable[[Runs, pd.DataFrame], Measures],
     definitions: Sequence[str],
+    *,
+    can_be_bold: bool = True,
 ) -> list[Table]:
-    """Build a table whose columns are the methods of the chosen runs; none without runs."""
+    """Build a table whose columns are the methods of the chosen runs; none without runs.
+
+    Args:
+        name: Name of its files.
+        title: One line.
+        runs: All runs.
+        chosen: Rows of `runs.runs`.
+        measures: Makes the rows of one data set.
+        definitions: What the measures mean.
+        can_be_bold: Whether to say what bold means, or why nothing is bold.
+    """
     if chosen.empty:
         return []
     methods = chosen[["method", "label"]].drop_duplicates().itertuples(index=False, name=None)
@@ -184,6 +198,6 @@ def _tables(
         if cells
     ]
     columns = tuple(Column(label, "", None, "") for label in labels)
-    said = (*definitions, *bold_definitions(marked(rows)))
-    brief = bold_in_brief(marked(rows))
+    rated = list(marked(rows)) if can_be_bold else []
+    said, brief = (*definitions, *bold_definitions(rated)), bold_in_brief(rated)
     return [Table(name, title, run_notes(runs, chosen), said, columns, tuple(rows), "Measure", bold=brief)]

@@ -20,7 +20,8 @@ from augbench.bench.launching.launch import check_data_and_networks
 from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.corrupted_images import recomputed_images
-from augbench.bench.training.shift import SCORES, corrupted_scores
+from augbench.bench.training.metrics import CORRUPTED_SCORES
+from augbench.bench.training.shift import corrupted_scores
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
 from augbench.results.model.frame import load_runs
@@ -76,7 +77,7 @@ def test_the_record_is_that_of_the_probe_afterwards(
 
     runs = finished_runs([written(out, with_name).path])
     expected = probe_corrupted(runs, name, draws=0, data_root=settings.data, device=CPU).frame
-    columns = ["folder", "seed", "corruptions", "images", "corruption", "severity", "extra", *SCORES]
+    columns = ["folder", "seed", "corruptions", "images", "corruption", "severity", "extra", *CORRUPTED_SCORES]
     assert pack([out], tmp_path / "runs.parquet") == (2, ())
     for source in (out, tmp_path / "runs.parquet"):
         found = load_runs(source).shift

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pages import HOSTILE, ROTATED, luminance
+from probed import corruption_rows
 
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training.examples import Examples, write_examples
@@ -314,3 +316,19 @@ def test_reliability_follows_the_choice(seen: Any, page_text: str) -> None:
     assert data["reliability"]["few"] == 10
     label = page.locator("#reliability .point").first.get_attribute("aria-label")
     assert re.fullmatch(r"augerino, bin \d+ of 15: 15 images, confidence [\d.]+ %, accuracy [\d.]+ %", str(label))
+
+
+def test_corruptions_are_chosen_and_read_off(compared: Runs, look: Callable[..., Any], tmp_path: Path) -> None:
+    rows = corruption_rows(compared.finished().to_dict("records"))
+    probed = replace(compared, corruptions=rows, probes=(tmp_path,))
+    seen = look(write_report(probed, tmp_path / "report.html"))
+    points = seen.page.locator("#shift .point")
+    assert points.count() == 4 * 6
+    assert points.nth(1).get_attribute("aria-label") == ("none, severity 1, accuracy 78 %, 77 to 79 % over 3 seeds")
+    seen.page.locator("#shift select").nth(1).select_option("snow")
+    assert points.nth(1).get_attribute("aria-label") == "none, severity 1, accuracy 77 %, 76 to 78 % over 3 seeds"
+    assert points.first.get_attribute("aria-label").startswith("none, clean images, accuracy 81 %")
+    seen.page.locator("#shift .legend button").first.click()
+    assert points.count() == 3 * 6
+    assert "3 of 4 methods shown" in seen.page.inner_text("#shift [role=status]")
+    assert seen.errors == []

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pages import HOSTILE, ROTATED, Page, luminance
+from probed import corruption_rows
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.runs.run_folder import RunFolder, RunState
@@ -300,3 +301,24 @@ def test_wrong_names_of_pages_are_refused(compared: Runs, tmp_path: Path) -> Non
     with pytest.raises(UserError, match="is a folder"):
         write_report(compared, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_shift_is_shown_where_it_was_probed(compared: Runs, data: dict[str, Any], read: Page) -> None:
+    assert "shift" not in data and "recomputed" not in read.text
+    rows = corruption_rows(compared.finished().to_dict("records"))
+    probed = replace(compared, corruptions=rows.replace({"corruption": {"snow": HOSTILE}}), probes=(Path("my probes"),))
+    text = report_page(probed)
+    page = Page(text)
+    assert HOSTILE not in text and page.open == []
+    for words in ("Under shift", "recomputed", f"{HOSTILE} (%)", "--probes 'my probes'", "mCE (%)"):
+        assert words in page.text
+    assert {"shift", "table-corruptions"} <= {str(given.get("id")) for _, given in page.tags}
+    lines = json.loads(page.texts["script"][0])["shift"]["lines"]
+    found = {(line["label"], line["comparison"], line["corruption"]): line for line in lines}
+    assert len(found) == len(lines) == 4 * 2 * 4
+    mean, snow = found["none", ROTATED, ""], found["none", ROTATED, HOSTILE]
+    assert mean["severities"] == snow["severities"] == [0, 1, 2, 3, 4, 5]
+    for line, step in ((mean, 3), (snow, 4), (found["none", ROTATED, "speckle-noise"], 2)):
+        for name, start in (("mean", 81), ("low", 80), ("high", 82)):
+            assert line[name] == pytest.approx([start - step * severity for severity in range(6)])
+    assert (mean["seeds"], found[HOSTILE, ROTATED, ""]["seeds"]) == (3, 1)

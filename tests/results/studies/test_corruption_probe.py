@@ -9,16 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from augbench.results.model.corruptions import COLUMNS, accuracy_by_corruption, by_severity, summarise_corruptions
 from augbench.results.model.frame import KEYS
 from augbench.results.statistics.bootstrap import mean_interval
-from augbench.results.studies.corruption_probe import (
-    COLUMNS,
-    CorruptionProbe,
-    accuracy_by_corruption,
-    by_severity,
-    summarise_corruptions,
-    write_corruptions,
-)
+from augbench.results.studies.corruption_probe import CorruptionProbe, write_corruptions
 
 RIGHT = {0: np.array([1, 0.5, 0.25]), 1: np.array([0.5, 0.75, 0.3])}
 

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from augbench.bench.training.probe_kinds import KINDS
+from augbench.results.figures.probe import probe_figure
 from augbench.results.figures.style import FEW
 from augbench.results.model.frame import KEYS
-from augbench.results.studies.probe_figure import probe_figure
 from augbench.results.studies.probes import COLUMNS, summarise_probe, write_probe
 
 

@@ -1,6 +1,6 @@
 """Accuracy against the parameter of a transform of the test images."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -39,7 +39,13 @@ def probe_figure(frame: pd.DataFrame, kind: ProbeKind) -> Figure:
     return curves_figure(frame, _AXIS_LABELS[kind.name], kind.unit)
 
 
-def curves_figure(frame: pd.DataFrame, axis_label: str, unit: str, notes: Iterable[str] = ()) -> Figure:
+def curves_figure(
+    frame: pd.DataFrame,
+    axis_label: str,
+    unit: str,
+    notes: Iterable[str] = (),
+    looks: Mapping[str, Look] | None = None,
+) -> Figure:
     """Draw accuracy (%) against a value; the panels, lines and notes are those of `probe_figure`.
 
     Args:
@@ -47,12 +53,13 @@ def curves_figure(frame: pd.DataFrame, axis_label: str, unit: str, notes: Iterab
         axis_label: Name of the horizontal axis.
         unit: Of the values; decides the scale of that axis.
         notes: Said first below the figure.
+        looks: Look of each label; chosen for those of the frame if left out.
     """
     comparisons = list(dict.fromkeys(frame["comparison"]))
     labels = list(frame["label"].unique())
     with figure_style(len(labels)):
         panels = new_panels(comparisons, labels, [*notes, *_notes(frame), lines_text(frame)])
-        looks = method_looks(frame)
+        looks = looks or method_looks(frame)
         for panel in panels:
             inside = frame[frame["comparison"] == comparisons[panel.index]]
             _draw_curves(panel.axes, inside, in_front(looks, panel.labels))

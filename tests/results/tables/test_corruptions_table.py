@@ -1,0 +1,64 @@
+"""The table of a probe with corrupted images, worked by hand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cells import headings, texts
+from probed import corruption_rows
+
+from augbench.bench.runs.run_folder import RunFolder
+from augbench.results.model.frame import Runs, load_runs
+from augbench.results.tables.corruptions import corruptions_tables
+
+WriteRun = Callable[..., RunFolder]
+
+
+@pytest.fixture
+def runs(write_run: WriteRun, tmp_path: Path) -> Runs:
+    """Two methods with two seeds, one of which was not probed, and a method without any probe."""
+    for method in ("none", "scale"):
+        for seed in (0, 1):
+            write_run(method, seed=seed)
+    write_run("fixed")
+    found = load_runs(tmp_path)
+    rows = [row for row in found.finished().to_dict("records") if row["method"] != "fixed"]
+    return replace(found, corruptions=corruption_rows(rows[:3]))
+
+
+def test_means_are_over_severities_then_seeds(runs: Runs) -> None:
+    (table,) = corruptions_tables(runs)
+    assert headings(table) == ["none", "scale"]
+    # at mean severity fog takes 6 points and snow 12; the seed 1 adds a point
+    assert texts(table) == {
+        "Accuracy, clean (%)": ["80.5 ± 0.7", "90.0 (1/2)"],
+        "cA (%)": ["71.5 ± 0.7", "81.0 (1/2)"],
+        "cNLL": ["0.570 ± 0.014", "0.380 (1/2)"],
+        "cCE (%)": ["7.1 ± 0.2", "4.8 (1/2)"],
+        "mCE (%)": ["100.0", "65.1 (1/2)"],  # 16 / 26 and 22 / 32, those of the seed 0
+        "fog (%)": ["74.5 ± 0.7", "84.0 (1/2)"],
+        "snow (%)": ["68.5 ± 0.7", "78.0 (1/2)"],
+        "speckle-noise, extra (%)": ["74.5 ± 0.7", "84.0 (1/2)"],
+    }
+    said = " ".join((*table.notes, *table.definitions))
+    for words in ("recomputed", "mean over 2 corruptions", "Finished runs without such a probe: fixed on", "scale on"):
+        assert words in said
+    assert "bold" not in said.lower().replace("neither ranked nor bold", "")
+
+
+def test_without_none_there_is_no_mean_corruption_error(runs: Runs) -> None:
+    frame = runs.corruptions
+    (table,) = corruptions_tables(replace(runs, corruptions=frame[frame["label"] != "none"]))
+    assert "mCE (%)" not in texts(table)
+    assert corruptions_tables(replace(runs, corruptions=frame.iloc[:0])) == []
+
+
+def test_draws_and_other_images_are_said(runs: Runs) -> None:
+    frame = runs.corruptions.assign(draws=4, test_dataset="letters")
+    (table,) = corruptions_tables(replace(runs, corruptions=frame))
+    said = " ".join(table.definitions)
+    assert (
+        "averaged over 4 test-time draws" in said and "mnist5k (size=14): the test images are those of letters" in said
+    )
+    assert "test-time" not in " ".join(corruptions_tables(runs)[0].definitions)

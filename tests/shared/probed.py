@@ -1,0 +1,45 @@
+"""Files of `augbench probe`, made by hand for runs made by hand."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from augbench.bench.training.metrics import CLEAN
+from augbench.results.model.corruptions import COLUMNS, PROBE_FILE
+from augbench.results.model.csv_text import csv_text
+from augbench.results.model.frame import KEYS, Runs
+
+CORRUPTIONS = {"fog": False, "snow": False, "speckle-noise": True}
+"""Names, and whether they are extra ones."""
+
+
+def accuracy_of(row: dict[str, Any], corruption: str, severity: int) -> float:
+    """Accuracy that falls with the severity, twice as fast in snow, and rises with the seed."""
+    start = {"none": 0.8, "scale": 0.9}.get(row["method"], 0.7)
+    return start + 0.01 * row["seed"] - 0.02 * severity * (1 + (corruption == "snow"))
+
+
+def corruption_rows(
+    rows: Iterable[dict[str, Any]], accuracy: Callable[[dict[str, Any], str, int], float] = accuracy_of
+) -> pd.DataFrame:
+    """Make the frame of a probe of some rows of `Runs.runs`."""
+    lines = []
+    for row in rows:
+        common = {key: row[key] for key in KEYS} | {"draws": 0, "test_images": 1000}
+        common |= {"corruptions": "corruptions", "images": "recomputed"}
+        common |= {"dataset": row["dataset_label"], "test_dataset": row["dataset_label"]}
+        for name, extra in {CLEAN: False, **CORRUPTIONS}.items():
+            for severity in (0,) if name == CLEAN else range(1, 6):
+                value = accuracy(row, name, severity)
+                scores = {"accuracy": value, "nll": 2 * (1 - value), "ece": (1 - value) / 4}
+                lines.append(common | {"corruption": name, "severity": severity, "extra": extra} | scores)
+    return pd.DataFrame(lines, columns=list(COLUMNS))
+
+
+def write_corruption_probe(runs: Runs, folder: Path) -> Path:
+    """Write a probe of all runs that are finished; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PROBE_FILE).write_text(csv_text(corruption_rows(runs.finished().to_dict("records"))))
+    return folder
