@@ -14,6 +14,13 @@ def report(
     out: Annotated[Path, typer.Option("--out", help="The page to write, such as report.html.")],
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     probes: Probes = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Also show ensembles of seeds and temperatures, as `augbench calibrate` does. Takes longer.",
+        ),
+    ] = False,
     skip_damaged: SkipDamaged = False,
     no_cache: NoCache = False,
 ) -> None:
@@ -22,4 +29,4 @@ def report(
 
     check_page(out)
     runs = load(sources, probes or (), skip_damaged=skip_damaged, cache=not no_cache)
-    typer.echo(str(write_report(runs, out, title or TITLE)))
+    typer.echo(str(write_report(runs, out, title or TITLE, calibrate=calibrate)))

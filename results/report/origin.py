@@ -74,10 +74,10 @@ def _as_plain_words(command: str) -> str:
         return shlex.quote(command)
 
 
-def result_commands(runs: Runs) -> list[str]:
+def result_commands(runs: Runs, *, calibrate: bool) -> list[str]:
     """Commands that make the tables and figures (if a run is finished) and the page again from the same records."""
     given = [word for source in runs.sources for word in ("--from", str(source))]
     probes = [word for folder in runs.probes for word in ("--probes", str(folder))]
     results = (("tables", "tables"), ("figures", "figures")) if RunState.DONE in runs.states else ()
-    ends = (*results, ("report", "report.html"))
-    return [to_paste(command, *given, *probes, "--out", out) for command, out in ends]
+    tables = [to_paste(command, *given, *probes, "--out", out) for command, out in results]
+    return [*tables, to_paste("report", *given, *probes, *["--calibrate"] * calibrate, "--out", "report.html")]

@@ -28,6 +28,7 @@ from augbench.results.report.pictures import gallery
 from augbench.results.report.results_grids import results_grids
 from augbench.results.report.subject import definitions, headline_numbers, notes, subject_grids
 from augbench.results.tables import all_tables
+from augbench.results.tables.ensembles import ensembles_table
 
 TITLE = "Comparison of augmentation learners"
 OF_SHIFT = ("corruptions",)
@@ -38,17 +39,17 @@ CHARTS = ("pareto", "reliability", "shift", "learned")
 SCRIPTS = ("dom", "axes", "marks", "pointing", "methods", "tables", *CHARTS, "start")
 
 
-def write_report(runs: Runs, path: Path, title: str = TITLE) -> Path:
+def write_report(runs: Runs, path: Path, title: str = TITLE, *, calibrate: bool = False) -> Path:
     """Write the report to `path`, whose folder is made if need be; returns the path.
 
-    The runs may lack finished ones.
+    The runs may lack finished ones; the other arguments are those of `report_page`.
 
     Raises:
-        UserError: If the name does not end in .html, or the file cannot be written.
+        UserError: If the name does not end in .html, or the file cannot be written; also as `report_page`.
     """
     check_page(path)
     make_folder(path.parent)
-    write_text(path, report_page(runs, title))
+    write_text(path, report_page(runs, title, calibrate=calibrate))
     return path
 
 
@@ -67,8 +68,18 @@ def check_page(path: Path) -> None:
         )
 
 
-def report_page(runs: Runs, title: str = TITLE) -> str:
-    """Make the report as HTML, the same for the same runs."""
+def report_page(runs: Runs, title: str = TITLE, *, calibrate: bool = False) -> str:
+    """Make the report as HTML, the same for the same runs.
+
+    Args:
+        runs: What to show.
+        title: Heading of the page.
+        calibrate: Whether to show ensembles of seeds and temperatures, which take long to compute.
+
+    Raises:
+        DamagedError: If predictions are damaged.
+        UserError: If `calibrate`, and no run is finished or none kept its probabilities.
+    """
     parts = {
         "pareto": pareto_data(runs),
         "reliability": reliability_data(runs),
@@ -96,7 +107,9 @@ def report_page(runs: Runs, title: str = TITLE) -> str:
         style_hash=_hash(style),
         script_hash=_hash(script),
         data=data,
+        ensembles=_ensembles(runs) if calibrate else None,
         **_texts(runs),
+        result_commands=result_commands(runs, calibrate=calibrate),
     )
 
 
@@ -123,7 +136,6 @@ def _texts(runs: Runs) -> Json:
         "environments": environment_grid(runs),
         "commits": commits(runs),
         "run_commands": run_commands(runs),
-        "result_commands": result_commands(runs),
     }
 
 
@@ -137,6 +149,11 @@ def _tables(runs: Runs, notes: Iterable[str]) -> dict[str, list[Grid]]:
     files, finished = all_tables(runs, without=("comparison",)), runs.finished()
     said = {*run_notes(runs, finished), *definitions(runs), *notes}
     return {name: [grid_of(table, said) for table in tables] for name, tables in files.items()}
+
+
+def _ensembles(runs: Runs) -> Grid:
+    """The table of `augbench calibrate`."""
+    return grid_of(ensembles_table(runs), {*run_notes(runs, runs.finished()), *definitions(runs)})
 
 
 def _joined(folder: str, names: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from paragraphs import fails_in_one_paragraph
 
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.training.examples import Examples, write_examples
@@ -71,3 +72,15 @@ def test_archives_and_campaign_files_make_the_same_report(
         assert "probability/flip" in texts[name]
     assert "data:image/png" in texts["runs.tar.gz"]
     assert "data:image/png" not in texts["runs.parquet"]  # such files hold no images
+
+
+def test_ensembles_need_kept_probabilities(augbench: CommandLine, write_run: WriteRun, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        write_run("scale", seed=seed, root=tmp_path / "out")
+    assert augbench("archive", "--from", tmp_path / "out", "--out", tmp_path / "runs.parquet")[0] == 0
+    out = tmp_path / "page.html"
+    outcome = augbench("report", "--from", tmp_path / "runs.parquet", "--out", out, "--calibrate")
+    assert fails_in_one_paragraph(outcome, "probabilities were not kept, as in parquet files", "NAME.tar.gz")
+    assert not out.exists()
+    assert augbench("report", "--from", tmp_path / "out", "--out", out, "--calibrate")[0] == 0
+    assert "Ensembles of seeds and temperature" in out.read_text("utf-8")

@@ -20,11 +20,12 @@ from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.results.model.frame import Runs, load_runs
 from augbench.results.report import check_page, report_page, write_report
 from augbench.results.report.failed import failed_groups
-from augbench.results.report.grid import number_cell, only_device, plain_grid, significant
+from augbench.results.report.grid import grid_of, number_cell, only_device, plain_grid, significant
 from augbench.results.report.learning import MOST_EPOCHS, kept_epochs, learned_data, thinned_means
 from augbench.results.report.looks import DARK_PAPER, colour_styles, for_dark_pages
 from augbench.results.report.origin import commits, run_commands
 from augbench.results.report.pictures import Gallery, gallery, montage
+from augbench.results.tables.ensembles import ensembles_table
 
 WriteRun = Callable[..., RunFolder]
 
@@ -322,3 +323,15 @@ def test_shift_is_shown_where_it_was_probed(compared: Runs, data: dict[str, Any]
         for name, start in (("mean", 81), ("low", 80), ("high", 82)):
             assert line[name] == pytest.approx([start - step * severity for severity in range(6)])
     assert (mean["seeds"], found[HOSTILE, ROTATED, ""]["seeds"]) == (3, 1)
+
+
+def test_ensembles_are_shown_where_they_are_asked_for(compared: Runs, read: Page) -> None:
+    assert "after" not in {given.get("id") for _, given in read.tags}
+    page = Page(report_page(compared, calibrate=True))
+    assert {"after", "table-ensembles"} <= {given.get("id") for _, given in page.tags}
+    assert "#after" in {given.get("href") for _, given in page.tags}
+    (source,) = compared.sources
+    assert f"augbench report --from {source} --calibrate --out report.html" in page.text
+    assert page.texts["th"].count("Disagreement (%)") == 1
+    # 3 seeds of 7 methods on data sets, and 1 of the eighth: single networks, 2 and 3, with and without a temperature
+    assert len(grid_of(ensembles_table(compared)).rows) == 7 * 6 + 2
