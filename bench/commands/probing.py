@@ -10,6 +10,7 @@ from rich.table import Table
 
 from augbench.bench.commands.corruptions import CORRUPTED, probe_corruptions
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
+from augbench.bench.commands.outside import OUTSIDE, check_against, probe_outside
 from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError, one_of, shortened
@@ -21,6 +22,7 @@ from augbench.bench.training.provenance import choose_device
 if TYPE_CHECKING:
     import pandas as pd
 
+WITHOUT_VALUES = (*CORRUPTED, OUTSIDE)
 MOST_VALUES = 1000
 MOST_DRAWS = 1024
 
@@ -32,7 +34,7 @@ def probe(
         list[str],
         typer.Option(
             help=f"Changes of the test images: {', '.join(KINDS)}; {', '.join(CORRUPTED)}, as in CIFAR-10-C and "
-            "CIFAR-10-C̄. Can be repeated."
+            f"CIFAR-10-C̄; {OUTSIDE}, images of other data sets. Can be repeated."
         ),
     ] = ["rotation"],  # noqa: B006 - typer copies it
     values: Annotated[
@@ -50,13 +52,21 @@ def probe(
             "images, such as rotmnist, give the unrotated ones."
         ),
     ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Data set with other classes, for --kind {OUTSIDE}; one of your own by the name that preparing it "
+            "has printed. Can be repeated."
+        ),
+    ] = None,
     data: Data = DEFAULT_DATA,
     device: Device = "auto",
 ) -> None:
-    """Measure and plot the accuracy of finished runs on rotated, scaled, sheared or corrupted test images."""
+    """Measure finished runs on rotated, scaled, sheared or corrupted test images, or against those of other data."""
     from augbench.results.studies.probes import finished_runs, probe_runs, summarise_probe, write_probe
 
     corrupted, asked = [name for name in kind if name in CORRUPTED], _asked(kind, values or [])
+    check_against(kind, against or [], draws, on)
     if not 0 <= draws <= MOST_DRAWS:
         raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
     if on is not None:
@@ -67,6 +77,8 @@ def probe(
     console = new_console()
     for name in corrupted:
         probe_corruptions(console, found, name, out, draws=draws, data_root=data_root, device=chosen_device, on=on)
+    if against:
+        probe_outside(console, found, against, out, data_root=data_root, device=chosen_device)
     if not asked:
         return
     with_identity = {name: sorted({*taken, KINDS[name].identity}) for name, taken in asked.items()}
@@ -89,24 +101,24 @@ def probe(
 
 
 def _asked(kinds: Sequence[str], texts: Sequence[str]) -> dict[str, list[float]]:
-    """Return the values by name of the kind, corruptions left out.
+    """Return the values by name of the kind, without kinds that have none.
 
     Raises:
         UserError: If a kind is unknown or given twice, or values do not fit it.
     """
     for name in kinds:
-        if name not in (*KINDS, *CORRUPTED):
-            raise UserError(f"--kind: {one_of('kind of transforms', name, (*KINDS, *CORRUPTED))}")
+        if name not in (*KINDS, *WITHOUT_VALUES):
+            raise UserError(f"--kind: {one_of('kind of transforms', name, (*KINDS, *WITHOUT_VALUES))}")
     if len(set(kinds)) < len(kinds):
         raise UserError(f"--kind {' --kind '.join(kinds)} names a kind twice. Give it once, with all its values.")
-    corrupted = [name for name in kinds if name in CORRUPTED]
-    if texts and corrupted:
+    if texts and (without := [name for name in kinds if name in WITHOUT_VALUES]):
+        reason = ": every corruption has the severities 1 to 5" if without[0] in CORRUPTED else ""
         raise UserError(
-            f"--kind {corrupted[0]} takes no --values: every corruption has the severities 1 to 5. Omit --values, or "
-            "give the other kinds in a command of their own."
+            f"--kind {without[0]} takes no --values{reason}. Omit --values, or give the other kinds in a command of "
+            "their own."
         )
     if not texts:
-        return {name: list(KINDS[name].usual) for name in kinds if name not in CORRUPTED}
+        return {name: list(KINDS[name].usual) for name in kinds if name not in WITHOUT_VALUES}
     if len(texts) != len(kinds):
         raise UserError(
             f"--values is given {len(texts)} times for these kinds: {', '.join(kinds)}. Give --values once for each "

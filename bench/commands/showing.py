@@ -33,7 +33,7 @@ Probes = Annotated[
     list[Path] | None,
     typer.Option(
         "--probes",
-        help="Folder that `augbench probe --kind corruptions` has written to with --out. Can be repeated.",
+        help="Folder that `augbench probe` with --kind corruptions or ood has written to with --out. Can be repeated.",
     ),
 ]
 Formats = Annotated[

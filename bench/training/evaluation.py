@@ -59,7 +59,14 @@ def predict(
         (N, classes).
     """
     chunks = map(transform, images.split(CHUNK))
-    return torch.cat(list(_probabilities(network, chunks, between, images.device)))
+    return torch.cat(list(_outputs(network, chunks, between, images.device))).softmax(-1)
+
+
+@torch.no_grad()
+def logits(network: nn.Module, images: Tensor) -> Tensor:
+    """Outputs of a network, which takes images in [0, 1], for uint8 images (N, C, H, W); (N, classes)."""
+    chunks = map(to_unit_interval, images.split(CHUNK))
+    return torch.cat(list(_outputs(network, chunks, lambda: None, images.device)))
 
 
 @torch.no_grad()
@@ -86,11 +93,11 @@ def predict_with_draws(
     """
     most, chunks = max(counts, default=0), images.split(CHUNK)
     drawn_chunks = (policy(chunk, source) for _ in range(most) for chunk in chunks)
-    found = _probabilities(network, drawn_chunks, between, images.device)
+    found = _outputs(network, drawn_chunks, between, images.device)
     total = torch.zeros((), device=images.device)
     averages = {}
     for drawn in range(1, most + 1):
-        total = total + torch.cat(list(islice(found, len(chunks))))
+        total = total + torch.cat(list(islice(found, len(chunks)))).softmax(-1)
         if drawn in counts:
             averages[drawn] = total / drawn
     return averages
@@ -101,24 +108,24 @@ def chunks_at_once(device: torch.device) -> int:
     return 16 if device.type == "cuda" else 1
 
 
-def _probabilities(
+def _outputs(
     network: nn.Module, chunks: Iterable[Tensor], between: Callable[[], object], device: torch.device
 ) -> Iterator[Tensor]:
-    """Softmax probabilities of chunks of images, one by one; several go through the network together where they fit."""
+    """Outputs for chunks of images, one by one; several go through the network together where they fit."""
     left, most = iter(chunks), chunks_at_once(device)
     while waiting := list(islice(left, most)):
         while waiting:
             together = waiting[:most]
             try:
-                found = network(torch.cat(together) if len(together) > 1 else together[0]).softmax(-1)
+                found = network(torch.cat(together) if len(together) > 1 else together[0])
             except torch.OutOfMemoryError:
                 if len(together) == 1:
                     raise
                 most = len(together) // 2
                 continue
-            for probabilities in found.split([len(chunk) for chunk in together]):
+            for outputs in found.split([len(chunk) for chunk in together]):
                 between()
-                yield probabilities
+                yield outputs
             waiting = waiting[len(together) :]
 
 

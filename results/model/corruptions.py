@@ -41,9 +41,6 @@ def probe_file(name: str) -> str:
     return f"probe-{name}.csv"
 
 
-PROBE_FILE = probe_file("corruptions")
-
-
 def corruption_errors(frame: pd.DataFrame) -> dict[str, float]:
     """Mean corruption error of each label of one comparison that has one."""
     found = {label: intervals["mce"] for label, intervals in mean_scores(frame).items()}

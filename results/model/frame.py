@@ -19,6 +19,7 @@ from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.examples import Examples, read_examples
 from augbench.results.model.corruptions import COLUMNS as CORRUPTION_COLUMNS
+from augbench.results.model.outside import COLUMNS as OUTSIDE_COLUMNS
 from augbench.results.records import rows
 from augbench.results.records.anonymous import Anonymiser
 from augbench.results.records.cache import OutcomesCache
@@ -71,6 +72,7 @@ class Runs:
         recovery: Finished runs on planted data × `coordinate`: `distance` of the learned distribution from the planted
             one, and `planted`, whether the distribution changes the coordinate.
         corruptions: Finished runs with a probe × `corruption` × `severity`: see `COLUMNS` in `corruptions.py`.
+        outside: Finished runs with a probe × `against` × `score`: see `COLUMNS` in `outside.py`.
         problems: What was left out, and why.
         records: What the rows of `runs` are made from.
         trial_records: Trials of a tuning, which are in no frame.
@@ -89,6 +91,7 @@ class Runs:
     trial_records: tuple[Record, ...] = field(default=(), repr=False)
     caches: Mapping[str, OutcomesCache] = field(default_factory=dict, repr=False)
     corruptions: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(CORRUPTION_COLUMNS)))
+    outside: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(OUTSIDE_COLUMNS)))
     probes: tuple[Path, ...] = ()
 
     @cached_property

@@ -42,6 +42,13 @@ def run_notes(runs: Runs, finished: pd.DataFrame, *, alone: bool = True) -> tupl
     )
 
 
+def not_probed(finished: pd.DataFrame, chosen: pd.DataFrame) -> list[str]:
+    """Name the methods and data sets of finished runs that are not among those that were probed."""
+    without = finished.loc[~finished["folder"].isin(chosen["folder"]), ["label", "comparison"]]
+    named = [f"{label} on {comparison}" for label, comparison in _distinct(without)]
+    return [f"Finished runs without such a probe: {few_names(named, MOST_NAMED)}."] if named else []
+
+
 def _trials(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:
     """Name the comparisons whose accuracies are no results."""
     names = [name for name, group in groups if is_single_epoch(group)]

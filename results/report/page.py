@@ -31,8 +31,8 @@ from augbench.results.tables import all_tables
 from augbench.results.tables.ensembles import ensembles_table
 
 TITLE = "Comparison of augmentation learners"
-OF_SHIFT = ("corruptions",)
-"""Tables that stand beside the chart of shift."""
+OF_SHIFT = ("corruptions", "ood")
+"""Tables of the part on other images than those of the test."""
 
 STYLES = ("page", "tables", "charts", "print")
 CHARTS = ("pareto", "reliability", "shift", "learned")

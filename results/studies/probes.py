@@ -87,7 +87,7 @@ def _check_different(specs: Mapping[Path, RunSpec]) -> None:
             raise UserError(f"{place} holds the same run as {other}. Give only one of the two.")
 
 
-class _LastDataset:
+class LastDataset:
     """Loads data sets and keeps the last one, since runs on one data set come one after the other."""
 
     def __init__(self, device: torch.device) -> None:
@@ -96,6 +96,7 @@ class _LastDataset:
         self.data: ImageData | None = None
 
     def __call__(self, component: Component, root: Path) -> ImageData:
+        """Load a data set of a specification, as `load_dataset`, unless it is the last one."""
         key = canonical_json(component.model_dump(mode="json"))
         if self.data is None or key != self.key:
             self.data = None  # before the next one comes into memory
@@ -134,7 +135,7 @@ def opened_runs(
     runs: Sequence[FinishedRun], data_root: Path, device: torch.device, on: str | None
 ) -> Iterator[OpenedRun]:
     """Load one run after the other; arguments and errors are those of `probe_runs`."""
-    load, load_other = _LastDataset(device), _LastDataset(device)
+    load, load_other = LastDataset(device), LastDataset(device)
     for run in runs:
         trained = load_network(run.folder, data_root, device, load)
         if on is None:

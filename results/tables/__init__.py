@@ -20,6 +20,7 @@ from augbench.results.tables.comparison import comparison_table
 from augbench.results.tables.corruptions import corruptions_tables
 from augbench.results.tables.differences import differences_table, has_differences
 from augbench.results.tables.formats import to_csv, to_html, to_latex, to_markdown
+from augbench.results.tables.outside import outside_tables
 from augbench.results.tables.published import published_tables
 from augbench.results.tables.recovery import coordinate_table, has_planted, recovery_table
 from augbench.results.tables.tidy import tidy_table
@@ -136,6 +137,7 @@ _MAKERS: Mapping[str, Callable[[Runs], list[Table]]] = {
     "recovery": lambda runs: [recovery_table(runs), coordinate_table(runs)] if has_planted(runs) else [],
     "calibration": calibration_tables,
     "corruptions": corruptions_tables,
+    "ood": outside_tables,
     "differences": lambda runs: [differences_table(runs)] if has_differences(runs) else [],
 }
 NAMES = (*_MAKERS, "published")

@@ -2,12 +2,11 @@
 
 import pandas as pd
 
-from augbench.bench.common.wording import few_names
 from augbench.results.model.cells import SCORE_DIGITS, accuracy_digits, asked_seeds
 from augbench.results.model.corruptions import SCORES, corruption_errors, main_rows
 from augbench.results.model.definitions import numbers
 from augbench.results.model.frame import Runs
-from augbench.results.model.notes import MOST_NAMED
+from augbench.results.model.notes import not_probed
 from augbench.results.model.table import Cell, Column, Table, mean_cell, number
 from augbench.results.tables.by_learner import Measures, tables_by_learner
 
@@ -29,7 +28,7 @@ def corruptions_tables(runs: Runs) -> list[Table]:
         return _measures(frame[frame["folder"].isin(group["folder"])], asked_seeds(group))
 
     title = "Accuracy under shift: recomputed corruptions of the test images"
-    definitions = (*_definitions(frame), *_lacking(finished, chosen)) if len(frame) else ()
+    definitions = (*_definitions(frame), *not_probed(finished, chosen)) if len(frame) else ()
     return tables_by_learner("corruptions", title, runs, chosen, measures, definitions, can_be_bold=False)
 
 
@@ -87,13 +86,3 @@ def _other_images(frame: pd.DataFrame) -> list[str]:
     return [
         f"{row['comparison']}: the test images are those of {row['test_dataset']}." for row in others.to_dict("records")
     ]
-
-
-def _lacking(finished: pd.DataFrame, chosen: pd.DataFrame) -> list[str]:
-    """Name the finished runs that were not probed."""
-    without = finished[~finished["folder"].isin(chosen["folder"])]
-    names = [
-        f"{row['label']} on {row['comparison']}"
-        for row in without.drop_duplicates(["label", "comparison"]).to_dict("records")
-    ]
-    return [f"Finished runs without such a probe: {few_names(names, MOST_NAMED)}."] if names else []

@@ -7,9 +7,10 @@ from typing import Any
 import pandas as pd
 
 from augbench.bench.training.metrics import CLEAN
-from augbench.results.model.corruptions import COLUMNS, PROBE_FILE
+from augbench.results.model.corruptions import COLUMNS, probe_file
 from augbench.results.model.csv_text import csv_text
 from augbench.results.model.frame import KEYS, Runs
+from augbench.results.model.outside import COLUMNS as OUTSIDE_COLUMNS
 
 CORRUPTIONS = {"fog": False, "snow": False, "speckle-noise": True}
 """Names, and whether they are extra ones."""
@@ -38,8 +39,21 @@ def corruption_rows(
     return pd.DataFrame(lines, columns=list(COLUMNS))
 
 
+def outside_rows(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Make the frame of a probe of the kind `ood`: AUROC rises with the seed, and is higher for energy."""
+    lines = []
+    for row in rows:
+        common = {key: row[key] for key in KEYS} | {"dataset": row["dataset_label"]}
+        common |= {"test_images": 1000, "against_images": 500}
+        for against, base in (("letters", 0.8), ("clothes", 0.9)):
+            for score, more in (("confidence", 0.0), ("energy", 0.05)):
+                area = base + more + 0.01 * row["seed"]
+                lines.append(common | {"against": against, "score": score, "auroc": area, "fpr95": 1 - area})
+    return pd.DataFrame(lines, columns=list(OUTSIDE_COLUMNS))
+
+
 def write_corruption_probe(runs: Runs, folder: Path) -> Path:
     """Write a probe of all runs that are finished; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / PROBE_FILE).write_text(csv_text(corruption_rows(runs.finished().to_dict("records"))))
+    (folder / probe_file("corruptions")).write_text(csv_text(corruption_rows(runs.finished().to_dict("records"))))
     return folder

@@ -6,12 +6,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from paragraphs import fails_in_one_paragraph
-from probed import corruption_rows, write_corruption_probe
+from probed import corruption_rows, outside_rows, write_corruption_probe
 
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.results.model.corruptions import COLUMNS, PROBE_FILE
+from augbench.results.model.corruptions import COLUMNS, probe_file
 from augbench.results.model.frame import KEYS, Runs, load_runs
+from augbench.results.model.outside import PROBE_FILE as OUTSIDE_FILE
 from augbench.results.model.probe_files import with_probes
+
+PROBE_FILE = probe_file("corruptions")
 
 CommandLine = Callable[..., tuple[int, str, str]]
 WriteRun = Callable[..., RunFolder]
@@ -33,6 +36,7 @@ def test_a_probe_that_was_written_is_read(runs: Runs, tmp_path: Path) -> None:
     probed = with_probes(runs, [folder])
     expected = corruption_rows(runs.finished().to_dict("records"))
     pd.testing.assert_frame_equal(probed.corruptions, expected, check_dtype=False)
+    assert probed.outside.empty
     assert probed.probes == (folder,)
     assert with_probes(runs, []) is runs
 
@@ -66,12 +70,15 @@ WRONG: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], tuple[str, ...]]]
     "a severity of clean images": (changed(severity=1), ("severities are 1 to 5, and 0 of clean",)),
     "a missing column": (lambda frame: frame.drop(columns="ece"), ("column ece", "Field required")),
     "no lines": (lambda frame: frame.iloc[:0], ("it has no lines",)),
-    "other runs": (lambda frame: frame.assign(folder="mine\x1b[2J"), ("of other runs", "mine\\x1b[2J", "--out PROBES")),
+    "other runs": (lambda frame: frame.assign(folder="mine"), ("are of other runs. Give", "--out PROBES")),
     "lines twice": (lambda frame: pd.concat([frame, frame.iloc[:1]]), ("given twice",)),
     "cut off": (lambda frame: frame[frame["severity"] < 5], ("cut off", "fog, snow, speckle-noise")),
     "no clean images": (lambda frame: frame[frame["severity"] > 0], ("cut off", "severities of clean")),
-    "fewer corruptions of one run": (lambda frame: frame.iloc[:-5], ("differ in their corruptions",)),
-    "other images of one run": (changed(test_dataset="letters"), ("differ in their test images",)),
+    "fewer corruptions of one run": (
+        lambda frame: frame.iloc[:-5],
+        ("of the same corruptions of the same test images",),
+    ),
+    "other images of one run": (changed(test_dataset="letters"), ("of the same corruptions of the same test images",)),
 }
 
 
@@ -85,11 +92,29 @@ def test_wrong_files_are_refused_in_a_paragraph(what: str, runs: Runs, tmp_path:
     assert fails_in_one_paragraph(outcome, *words)
 
 
-@pytest.mark.parametrize("content", (b"\xff\xfe\x00", b'"folder\n', b"PK\x03\x04", None))
-def test_what_is_no_probe_is_refused(content: bytes | None, runs: Runs, tmp_path: Path, augbench: CommandLine) -> None:
+@pytest.mark.parametrize("content", (b"\xff\xfe\x00", b'"folder\n', b"PK\x03\x04"))
+def test_what_is_no_probe_is_refused(content: bytes, runs: Runs, tmp_path: Path, augbench: CommandLine) -> None:
     (tmp_path / "probes").mkdir()
-    if content is not None:
-        (tmp_path / "probes" / PROBE_FILE).write_bytes(content)
+    (tmp_path / "probes" / PROBE_FILE).write_bytes(content)
     for command in (("report", "--out", tmp_path / "page.html"), ("figures", "--out", tmp_path / "figures")):
         code, _, said = augbench(*command, "--from", tmp_path / "out", "--probes", tmp_path / "probes")
         assert code == 2 and f"{tmp_path / 'probes' / PROBE_FILE} cannot be read as a probe" in said
+
+
+def test_a_folder_without_probes_is_refused(runs: Runs, tmp_path: Path, augbench: CommandLine) -> None:
+    code, _, said = augbench("tables", "--from", tmp_path / "out", "--probes", tmp_path / "nowhere")
+    assert code == 2 and f"{tmp_path / 'nowhere'} has neither probe-corruptions.csv nor probe-" in said
+
+
+def test_probes_of_other_images(runs: Runs, tmp_path: Path, augbench: CommandLine) -> None:
+    expected = outside_rows(runs.finished().to_dict("records"))
+    path = tmp_path / "probes" / OUTSIDE_FILE
+    path.parent.mkdir()
+    expected.to_csv(path, index=False)
+    probed = with_probes(runs, [tmp_path / "probes"])
+    pd.testing.assert_frame_equal(probed.outside, expected, check_dtype=False)
+    assert probed.corruptions.empty
+    for change, words in ((changed(auroc=50), "column auroc"), (changed(against_images=7), "not against the same")):
+        change(expected).to_csv(path, index=False)
+        code, _, said = augbench("tables", "--from", tmp_path / "out", "--probes", tmp_path / "probes")
+        assert code == 2 and words in said

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pages import HOSTILE, ROTATED, luminance
-from probed import corruption_rows
+from probed import corruption_rows, outside_rows
 
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training.examples import Examples, write_examples
@@ -319,8 +319,8 @@ def test_reliability_follows_the_choice(seen: Any, page_text: str) -> None:
 
 
 def test_corruptions_are_chosen_and_read_off(compared: Runs, look: Callable[..., Any], tmp_path: Path) -> None:
-    rows = corruption_rows(compared.finished().to_dict("records"))
-    probed = replace(compared, corruptions=rows, probes=(tmp_path,))
+    finished = compared.finished().to_dict("records")
+    probed = replace(compared, corruptions=corruption_rows(finished), outside=outside_rows(finished))
     seen = look(write_report(probed, tmp_path / "report.html"))
     points = seen.page.locator("#shift .point")
     assert points.count() == 4 * 6
@@ -330,5 +330,7 @@ def test_corruptions_are_chosen_and_read_off(compared: Runs, look: Callable[...,
     assert points.first.get_attribute("aria-label").startswith("none, clean images, accuracy 81 %")
     seen.page.locator("#shift .legend button").first.click()
     assert points.count() == 3 * 6
+    seen.page.locator("#table-ood th button", has_text="Measure").click()
+    assert seen.column("table-ood", 1)[0] == "AUROC, confidence, against clothes (%)"
     assert "3 of 4 methods shown" in seen.page.inner_text("#shift [role=status]")
     assert seen.errors == []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pages import HOSTILE, ROTATED, Page, luminance
-from probed import corruption_rows
+from probed import corruption_rows, outside_rows
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.runs.run_folder import RunFolder, RunState
@@ -323,6 +323,16 @@ def test_shift_is_shown_where_it_was_probed(compared: Runs, data: dict[str, Any]
         for name, start in (("mean", 81), ("low", 80), ("high", 82)):
             assert line[name] == pytest.approx([start - step * severity for severity in range(6)])
     assert (mean["seeds"], found[HOSTILE, ROTATED, ""]["seeds"]) == (3, 1)
+
+
+def test_images_of_other_data_sets_are_shown_alone(compared: Runs) -> None:
+    rows = outside_rows(compared.finished().to_dict("records")).replace({"against": {"letters": HOSTILE}})
+    text = report_page(replace(compared, outside=rows, probes=(Path("probes"),)))
+    page = Page(text)
+    assert HOSTILE not in text and page.open == []
+    assert f"AUROC, energy, against {HOSTILE} (%)" in page.text and "recomputed" not in page.text
+    assert {"shift", "table-ood"} <= {given.get("id") for _, given in page.tags}
+    assert "#shift" in {given.get("href") for _, given in page.tags}
 
 
 def test_ensembles_are_shown_where_they_are_asked_for(compared: Runs, read: Page) -> None:

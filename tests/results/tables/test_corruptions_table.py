@@ -1,4 +1,4 @@
-"""The table of a probe with corrupted images, worked by hand."""
+"""The tables of probes with corrupted images and with those of other data sets, worked by hand."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from cells import headings, texts
-from probed import corruption_rows
+from probed import corruption_rows, outside_rows
 
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.results.model.frame import Runs, load_runs
 from augbench.results.tables.corruptions import corruptions_tables
+from augbench.results.tables.outside import outside_tables
 
 WriteRun = Callable[..., RunFolder]
 
@@ -62,3 +63,20 @@ def test_draws_and_other_images_are_said(runs: Runs) -> None:
         "averaged over 4 test-time draws" in said and "mnist5k (size=14): the test images are those of letters" in said
     )
     assert "test-time" not in " ".join(corruptions_tables(runs)[0].definitions)
+
+
+def test_images_of_other_data_sets(runs: Runs) -> None:
+    assert outside_tables(runs) == []
+    rows = [row for row in runs.finished().to_dict("records") if row["method"] != "fixed"]
+    (table,) = outside_tables(replace(runs, outside=outside_rows(rows[:3])))
+    assert texts(table) == {
+        "AUROC, confidence, against letters (%)": ["80.5 ± 0.7", "80.0 (1/2)"],
+        "FPR95, confidence, against letters (%)": ["19.5 ± 0.7", "20.0 (1/2)"],
+        "AUROC, energy, against letters (%)": ["85.5 ± 0.7", "85.0 (1/2)"],
+        "FPR95, energy, against letters (%)": ["14.5 ± 0.7", "15.0 (1/2)"],
+        "AUROC, confidence, against clothes (%)": ["90.5 ± 0.7", "90.0 (1/2)"],
+        "FPR95, confidence, against clothes (%)": ["9.5 ± 0.7", "10.0 (1/2)"],
+        "AUROC, energy, against clothes (%)": ["95.5 ± 0.7", "95.0 (1/2)"],
+        "FPR95, energy, against clothes (%)": ["4.5 ± 0.7", "5.0 (1/2)"],
+    }
+    assert "Finished runs without such a probe: fixed on" in " ".join(table.definitions)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from pages import Page
-from probed import corruption_rows
+from probed import corruption_rows, outside_rows
 from rich.console import Console
 
 from augbench.bench.augmentation.transform_distribution import COORDINATES
@@ -66,10 +66,11 @@ def tables(write_run_below: WriteRun, tmp_path_factory: pytest.TempPathFactory) 
     number |= {"draws": 0, "value": 0.9, "note": NASTY}
     pd.DataFrame([number], columns=list(COLUMNS)).to_csv(out / "numbers.csv", index=False)
     probed = corruption_rows(runs.finished().head(2).to_dict("records")).replace({"corruption": {"fog": NASTY}})
-    found = all_tables(replace(runs, corruptions=probed), published_files=[out / "numbers.csv"])
+    others = outside_rows(runs.finished().head(2).to_dict("records")).replace({"against": {"letters": NASTY}})
+    found = all_tables(replace(runs, corruptions=probed, outside=others), published_files=[out / "numbers.csv"])
     assert set(found) == {
         *("comparison", "accuracy", "accuracy-detailed", "ablation", "svhn", "recovery", "calibration"),
-        *("corruptions", "differences", "published"),
+        *("corruptions", "ood", "differences", "published"),
     }
     return [table for of_file in found.values() for table in of_file]
 
