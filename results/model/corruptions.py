@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,10 +42,18 @@ def probe_file(name: str) -> str:
     return f"probe-{name}.csv"
 
 
-def corruption_errors(frame: pd.DataFrame) -> dict[str, float]:
-    """Mean corruption error of each label of one comparison that has one."""
-    found = {label: intervals["mce"] for label, intervals in mean_scores(frame).items()}
-    return {label: error.estimate for label, error in found.items() if error}
+def recorded_scores(shift: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Complete the rows of `Runs.shift` to `COLUMNS`; they are of a run's own test images, without test-time draws."""
+    about = runs[["folder", "test_images"]].assign(dataset=runs["dataset_label"], test_dataset=runs["dataset_label"])
+    frame = shift.merge(about.assign(draws=0), on="folder")[list(COLUMNS)]
+    return frame.astype({"extra": bool, "test_images": int})
+
+
+def in_place_of(recorded: pd.DataFrame, probed: pd.DataFrame) -> pd.DataFrame:
+    """Take probes of a comparison and a set of corruptions in place of what runs of that comparison have recorded."""
+    groups = ["comparison", "corruptions"]
+    taken = pd.MultiIndex.from_frame(probed[groups])
+    return pd.concat([recorded[~pd.MultiIndex.from_frame(recorded[groups]).isin(taken)], probed], ignore_index=True)
 
 
 def main_rows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -69,7 +78,7 @@ def summarise_corruptions(frame: pd.DataFrame, right: Mapping[str, NDArray[np.fl
         the ends of a 95 % bootstrap interval over seeds, and for `accuracy` also over test images if `right` is given;
         NaN for one seed, and for the `mce` of `none`, which is 1.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for (comparison, kind, images), compared in frame.groupby(["comparison", *SOURCE], sort=False):
         found = mean_scores(compared)
         for label, group in compared.groupby("label", sort=False):

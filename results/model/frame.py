@@ -19,6 +19,7 @@ from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.examples import Examples, read_examples
 from augbench.results.model.corruptions import COLUMNS as CORRUPTION_COLUMNS
+from augbench.results.model.corruptions import recorded_scores
 from augbench.results.model.outside import COLUMNS as OUTSIDE_COLUMNS
 from augbench.results.records import rows
 from augbench.results.records.anonymous import Anonymiser
@@ -71,7 +72,8 @@ class Runs:
             earlier versions that turned shrunken images.
         recovery: Finished runs on planted data × `coordinate`: `distance` of the learned distribution from the planted
             one, and `planted`, whether the distribution changes the coordinate.
-        corruptions: Finished runs with a probe × `corruption` × `severity`: see `COLUMNS` in `corruptions.py`.
+        corruptions: Finished runs with scores on corrupted test images × `corruption` × `severity`: those of probes
+            that were read, too, else those of `shift`; see `COLUMNS` in `corruptions.py`.
         outside: Finished runs with a probe × `against` × `score`: see `COLUMNS` in `outside.py`.
         problems: What was left out, and why.
         records: What the rows of `runs` are made from.
@@ -369,6 +371,7 @@ def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
         learned=rows.tidy(runs, records, rows.learned, ("quantity", "value", "start")),
         probe=rows.tidy(runs, records, rows.probe, ("degrees", "accuracy")),
         recovery=rows.tidy(runs, records, rows.recovery, ("coordinate", "distance", "planted")),
+        corruptions=recorded_scores(rows.tidy(runs, records, rows.shift, rows.SHIFT_COLUMNS), runs),
         trial_records=tuple(collected.trials),
         problems=tuple(collected.problems),
         records=records,

@@ -43,10 +43,10 @@ def run_notes(runs: Runs, finished: pd.DataFrame, *, alone: bool = True) -> tupl
 
 
 def not_probed(finished: pd.DataFrame, chosen: pd.DataFrame) -> list[str]:
-    """Name the methods and data sets of finished runs that are not among those that were probed."""
+    """Name the methods and data sets of finished runs that are not among the chosen ones."""
     without = finished.loc[~finished["folder"].isin(chosen["folder"]), ["label", "comparison"]]
     named = [f"{label} on {comparison}" for label, comparison in _distinct(without)]
-    return [f"Finished runs without such a probe: {few_names(named, MOST_NAMED)}."] if named else []
+    return [f"Finished runs without such scores: {few_names(named, MOST_NAMED)}."] if named else []
 
 
 def _trials(groups: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:

@@ -143,8 +143,14 @@ def with_probes(runs: Runs, folders: Sequence[Path]) -> Runs:
     for kind in _KINDS:
         _check(frames[kind.field], kind)
     _check_severities(frames["corruptions"])
-    found: dict[str, Any] = dict(frames)
-    return replace(runs, **found, probes=tuple(folders))
+    together = corruptions.in_place_of(runs.corruptions, frames["corruptions"])
+    in_order = runs.finished()[list(KEYS)].merge(together.drop(columns=list(KEYS[1:])), on="folder")
+    return replace(
+        runs,
+        corruptions=in_order[list(corruptions.COLUMNS)],
+        outside=frames["outside"],
+        probes=tuple(folders),
+    )
 
 
 def _is_there(path: Path) -> bool:

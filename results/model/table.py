@@ -1,6 +1,6 @@
 """A table of results in no particular format: columns, rows, cells and notes."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -174,6 +174,12 @@ def signed(text: str) -> str:
     """Put a plus sign before what begins with a number above zero, as it is shown."""
     first = text.partition(" ")[0]
     return f"+{text}" if first.strip("0.") and first[0].isdigit() else text
+
+
+def with_ends(texts: Sequence[str | None]) -> str:
+    """Write a number with the ends of its interval, if any, in brackets."""
+    middle, low, high = texts
+    return f"{middle}" if low is None else f"{middle} [{low}, {high}]"
 
 
 def mean_cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:

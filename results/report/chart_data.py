@@ -5,11 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from augbench.bench.training.metrics import CLEAN
 from augbench.results.figures.reliability import FEW, pooled_bins
 from augbench.results.figures.style import method_looks
 from augbench.results.model.cells import LOWER_IS_BETTER
-from augbench.results.model.corruptions import by_severity
+from augbench.results.model.corruptions import BENCHMARKS, SOURCE, by_severity
 from augbench.results.model.frame import Runs
 from augbench.results.model.table import SEVERAL_DEVICES
 from augbench.results.report.grid import only_device, significant
@@ -131,17 +130,26 @@ def reliability_data(runs: Runs) -> Json | None:
 def shift_data(runs: Runs) -> Json | None:
     """Accuracy (%) by severity: mean, lowest and highest of the seeds, of the mean over corruptions and of each.
 
-    The corruption of a line is empty for the mean. None without a probe with corrupted images.
+    The set of a line names the source of its images, too; its corruption is empty for the mean. None without scores on
+    corrupted images.
     """
-    frame = runs.corruptions
+    frame = runs.corruptions[runs.corruptions["corruptions"].isin(BENCHMARKS)]
     if frame.empty:
         return None
-    clean = frame["corruption"] == CLEAN
-    alone = [frame[clean | (frame["corruption"] == name)] for name in frame["corruption"].unique() if name != CLEAN]
-    parts = {"": by_severity(frame)} | {
-        str(part["corruption"].iloc[-1]): by_severity(part.assign(extra=False)) for part in alone
-    }
-    return {"lines": [line for name, part in parts.items() for line in _severity_lines(part, name)]}
+    lines = [
+        {"set": f"{BENCHMARKS[str(name)]}, {images}", **line}
+        for (name, images), inside in frame.groupby(list(SOURCE), sort=False)
+        for line in _lines_of_set(inside)
+    ]
+    return {"lines": lines, "sets": list(dict.fromkeys(line["set"] for line in lines))}
+
+
+def _lines_of_set(frame: pd.DataFrame) -> Iterator[Json]:
+    yield from _severity_lines(by_severity(frame), "")
+    clean = frame["severity"] == 0
+    for name in frame.loc[~clean, "corruption"].unique():
+        alone = frame[clean | (frame["corruption"] == name)]
+        yield from _severity_lines(by_severity(alone.assign(extra=False)), str(name))
 
 
 def _severity_lines(frame: pd.DataFrame, corruption: str) -> Iterator[Json]:

@@ -14,6 +14,7 @@ from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import make_folder, write_text
 from augbench.bench.common.plain_text import safe_in_page
 from augbench.bench.runs.run_folder import RunState
+from augbench.results.model.corruptions import BENCHMARKS
 from augbench.results.model.findings import findings
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
@@ -31,7 +32,7 @@ from augbench.results.tables import all_tables
 from augbench.results.tables.ensembles import ensembles_table
 
 TITLE = "Comparison of augmentation learners"
-OF_SHIFT = ("corruptions", "ood")
+OF_SHIFT = (*BENCHMARKS, "ood")
 """Tables of the part on other images than those of the test."""
 
 STYLES = ("page", "tables", "charts", "print")

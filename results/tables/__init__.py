@@ -1,11 +1,13 @@
 """One file for each table, and what writes them all."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
 from augbench.bench.common.errors import UserError, check_known
 from augbench.bench.common.files import make_folder, write_text
+from augbench.results.model.corruptions import BENCHMARKS
 from augbench.results.model.frame import Runs
 from augbench.results.model.table import Cell, Column, Row, Table, mean_cell
 from augbench.results.published import load_published
@@ -136,7 +138,7 @@ _MAKERS: Mapping[str, Callable[[Runs], list[Table]]] = {
     "svhn": svhn_tables,
     "recovery": lambda runs: [recovery_table(runs), coordinate_table(runs)] if has_planted(runs) else [],
     "calibration": calibration_tables,
-    "corruptions": corruptions_tables,
+    **{name: partial(corruptions_tables, name=name) for name in BENCHMARKS},
     "ood": outside_tables,
     "differences": lambda runs: [differences_table(runs)] if has_differences(runs) else [],
 }

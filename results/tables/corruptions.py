@@ -1,66 +1,88 @@
-"""What a probe with corrupted test images has found: means over corruptions, and each corruption."""
+"""Scores on corrupted test images: means over corruptions, and each corruption."""
+
+from dataclasses import replace
 
 import pandas as pd
 
+from augbench.bench.common.wording import few_names
 from augbench.results.model.cells import SCORE_DIGITS, accuracy_digits, asked_seeds
-from augbench.results.model.corruptions import SCORES, corruption_errors, main_rows
+from augbench.results.model.corruptions import BENCHMARKS, main_rows, mean_scores
 from augbench.results.model.definitions import numbers
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import not_probed
-from augbench.results.model.table import Cell, Column, Table, mean_cell, number
+from augbench.results.model.table import NOTHING, Cell, Column, Table, mean_cell, number, with_ends
+from augbench.results.statistics.bootstrap import Interval
 from augbench.results.tables.by_learner import Measures, tables_by_learner
 
 _MEANS = {
     "accuracy": Column("cA (%)", "corrupted_accuracy", None, "share"),
     "nll": Column("cNLL", "corrupted_nll", None, "nats"),
     "ece": Column("cCE (%)", "corrupted_ece", None, "share"),
+    "mce": Column("mCE (%)", "mean_corruption_error", None, "ratio"),
 }
+_PAPERS = {"corruptions": "Hendrycks and Dietterich, 2019", "corruptions-bar": "Mintun, Kirillov and Xie, 2021"}
 _CLEAN = Column("Accuracy, clean (%)", "clean_accuracy", None, "share")
-_ERROR = Column("mCE (%)", "mean_corruption_error", None, "ratio")
 
 
-def corruptions_tables(runs: Runs) -> list[Table]:
-    """Compare accuracy on corrupted test images, by corruption; none without a probe."""
-    frame, finished = runs.corruptions, runs.finished()
+def corruptions_tables(runs: Runs, name: str = "corruptions") -> list[Table]:
+    """Compare accuracy on corrupted test images, by corruption; none without scores on them.
+
+    Args:
+        runs: The runs.
+        name: The set of corruptions, of `BENCHMARKS`.
+    """
+    frame, finished = runs.corruptions[runs.corruptions["corruptions"] == name], runs.finished()
     chosen = finished[finished["folder"].isin(frame["folder"])]
+    kinds = list(frame["images"].unique())
 
     def measures(here: Runs, group: pd.DataFrame) -> Measures:
-        return _measures(frame[frame["folder"].isin(group["folder"])], asked_seeds(group))
+        of_group = frame[frame["folder"].isin(group["folder"])]
+        for kind, of_kind in of_group.groupby("images", sort=False):
+            yield from _measures(of_kind, asked_seeds(group), f", {kind}" if len(kinds) > 1 else "")
 
-    title = "Accuracy under shift: recomputed corruptions of the test images"
+    title = f"Accuracy under shift: corruptions of {BENCHMARKS[name]}, {' or '.join(kinds)}"
     definitions = (*_definitions(frame), *not_probed(finished, chosen)) if len(frame) else ()
-    return tables_by_learner("corruptions", title, runs, chosen, measures, definitions, can_be_bold=False)
+    return tables_by_learner(name, title, runs, chosen, measures, definitions, can_be_bold=False)
 
 
-def _measures(frame: pd.DataFrame, asked: int) -> Measures:
+def _measures(frame: pd.DataFrame, asked: int, kind: str) -> Measures:
     """Rows of one data set: the clean images, the means, the mean corruption error, and each corruption."""
     digits = accuracy_digits(frame)
-    yield _CLEAN, _cells(frame[frame["severity"] == 0], "accuracy", 100, digits, asked)
-    for score in SCORES:
-        factor, decimals = (1, SCORE_DIGITS) if score == "nll" else (100, digits)
-        yield _MEANS[score], _cells(main_rows(frame), score, factor, decimals, asked)
-    seeds = frame.groupby("label")["seed"].nunique()
-    errors = corruption_errors(frame)
-    yield (
-        _ERROR,
-        {
-            label: Cell(number(100 * error, 1), error, None, int(seeds[label])).of(asked)
-            for label, error in errors.items()
-        },
-    )
-    corrupted = frame[frame["severity"] > 0]
-    for name, inside in corrupted.groupby("corruption", sort=False):
+    yield _named(_CLEAN, kind), _cells(frame[frame["severity"] == 0], "accuracy", digits, asked)
+    means = mean_scores(frame)
+    for score, column in _MEANS.items():
+        factor, decimals = (1, SCORE_DIGITS) if score == "nll" else (100, 1 if score == "mce" else digits)
+        yield (
+            _named(column, kind),
+            {label: _interval_cell(found[score], factor, decimals).of(asked) for label, found in means.items()},
+        )
+    for name, inside in frame[frame["severity"] > 0].groupby("corruption", sort=False):
         heading = f"{name}{', extra' if inside['extra'].iloc[0] else ''} (%)"
-        yield Column(heading, f"accuracy_{name}", None, "share"), _cells(inside, "accuracy", 100, digits, asked)
+        column = _named(Column(heading, f"accuracy_{name}", None, "share"), kind)
+        yield column, _cells(inside, "accuracy", digits, asked)
 
 
-def _cells(frame: pd.DataFrame, score: str, factor: float, digits: int, asked: int) -> dict[str, Cell]:
-    """Average a score over the rows of each seed, then over seeds, by label."""
+def _named(column: Column, kind: str) -> Column:
+    """Put the source of the images, such as ", original", into the names of a column; none where it is empty."""
+    heading, bracket, unit = column.heading.partition(" (%)")
+    return replace(column, heading=f"{heading}{kind}{bracket}{unit}", metric=column.metric + kind.replace(", ", "_"))
+
+
+def _cells(frame: pd.DataFrame, score: str, digits: int, asked: int) -> dict[str, Cell]:
+    """Average a share over the rows of each seed, then over seeds, by label."""
     by_seed = frame.groupby(["label", "seed"], sort=False)[score].mean()
     return {
-        str(label): mean_cell(values, factor, digits).of(asked)
+        str(label): mean_cell(values, 100, digits).of(asked)
         for label, values in by_seed.groupby(level="label", sort=False)
     }
+
+
+def _interval_cell(interval: Interval | None, factor: float, digits: int) -> Cell:
+    if interval is None:
+        return Cell(NOTHING)
+    ends = (interval.estimate, interval.low, interval.high)
+    texts = [None if end is None else number(factor * end, digits) for end in ends]
+    return Cell(with_ends(texts), interval.estimate, None, interval.seeds)
 
 
 def _definitions(frame: pd.DataFrame) -> list[str]:
@@ -70,15 +92,29 @@ def _definitions(frame: pd.DataFrame) -> list[str]:
         f"Class probabilities averaged over {drawn} test-time draws where there is a policy, on clean images, too."
     ]
     return [
-        "Corruptions are recomputed for images of this size, with the definitions and constants of CIFAR-10-C "
-        "(Hendrycks and Dietterich, 2019): compare methods with one another, not with numbers on the published files. "
-        "The accuracy for each is the mean over five severities.",
+        *_sources(frame),
+        "The accuracy for each corruption is the mean over five severities.",
         f"cA, cNLL, cCE: mean over {main} corruptions and five severities of accuracy, negative log-likelihood (nats) "
         "and expected calibration error; corruptions marked extra do not count. mCE: mean over these corruptions of "
-        "the error over all severities divided by that of `none`; below 100 % a method withstands them better.",
+        "the error over all severities divided by that of `none` with the same seeds; below 100 % a method withstands "
+        "them better. In brackets: 95 % interval over seeds, on these test images, that of mCE paired by seed.",
         *(with_draws if drawn else []),
         *_other_images(frame),
     ]
+
+
+def _sources(frame: pd.DataFrame) -> list[str]:
+    """Say whether images are recomputed or original, and where there are both, on which data sets."""
+    name = frame["corruptions"].iloc[0]
+    said = {
+        "recomputed": f"Corruptions are recomputed for images of this size, with the definitions and constants of "
+        f"{BENCHMARKS[name]} ({_PAPERS[name]}): compare methods with one another, not with numbers on the published "
+        "files.",
+        "original": f"Corruptions are the original, published arrays of {BENCHMARKS[name]} ({_PAPERS[name]}).",
+    }
+    kinds = frame["images"].unique()
+    where = {kind: few_names(list(frame.loc[frame["images"] == kind, "comparison"].unique())) for kind in kinds}
+    return [f"On {where[kind]}: {said[kind]}" if len(kinds) > 1 else said[kind] for kind in kinds]
 
 
 def _other_images(frame: pd.DataFrame) -> list[str]:

@@ -11,7 +11,7 @@ from augbench.bench.common.wording import few_names, listed
 from augbench.results.model.cells import accuracy_digits, asked_seeds, by_comparison, is_single_epoch, scores_of
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import MOST_NAMED, run_notes
-from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, number, signed
+from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, number, signed, with_ends
 from augbench.results.statistics.bootstrap import Floats, Interval, Weights, mean_intervals
 from augbench.results.statistics.improvement import Improvement, probability_of_improvement
 from augbench.results.statistics.moderated import LEAST_METHODS, LEAST_SEEDS, LEVEL
@@ -295,15 +295,9 @@ def _cells(difference: Difference, digits: int) -> list[Cell]:
     values = (improvement.probability, improvement.low, improvement.high)
     chances = [None if value is None else f"{value:.2f}" for value in values]
     seeds = difference.seeds
-    cell = Cell(_with_ends(points), difference.estimate, None, seeds, best=difference.significant).of(difference.asked)
+    cell = Cell(with_ends(points), difference.estimate, None, seeds, best=difference.significant).of(difference.asked)
     tested = Cell(NOTHING) if p_value is None else Cell(_p_text(p_value), p_value, None, seeds)
-    return [against, cell, tested, Cell(_with_ends(chances), improvement.probability, None, seeds)]
-
-
-def _with_ends(texts: Sequence[str | None]) -> str:
-    """Write a number with the ends of its interval, if any, in brackets."""
-    middle, low, high = texts
-    return f"{middle}" if low is None else f"{middle} [{low}, {high}]"
+    return [against, cell, tested, Cell(with_ends(chances), improvement.probability, None, seeds)]
 
 
 def _p_text(p_value: float) -> str:

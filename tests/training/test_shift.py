@@ -80,8 +80,10 @@ def test_the_record_is_that_of_the_probe_afterwards(
     columns = ["folder", "seed", "corruptions", "images", "corruption", "severity", "extra", *CORRUPTED_SCORES]
     assert pack([out], tmp_path / "runs.parquet") == (2, ())
     for source in (out, tmp_path / "runs.parquet"):
-        found = load_runs(source).shift
-        pd.testing.assert_frame_equal(found[columns], expected[columns])
+        found = load_runs(source)
+        pd.testing.assert_frame_equal(found.shift[columns], expected[columns])
+        named = expected.assign(comparison=found.shift["comparison"])  # names the protocol, since both are there
+        pd.testing.assert_frame_equal(found.corruptions, named, check_dtype=False)
 
 
 class Darkest(nn.Module):

@@ -5,18 +5,19 @@ function startShift(section, data, methods) {
   const { lines } = data;
   const { figure, box, note, tip, choose } = newExplorer(section, methods, draw);
   const comparison = choose("Data set", each(distinct(lines.map((line) => line.comparison))));
-  const names = distinct(lines.map((line) => line.corruption));
-  const corruption = choose("Corruption", names.map((name) => [name || "mean, without extra ones", name]));
+  const several = distinct(lines.map((line) => line.set)).length > 1;
+  const nameOf = (line) => (several ? `${line.set}: ` : "") + (line.corruption || "mean, without extra ones");
+  const corruption = choose("Corruption", each(distinct(lines.map(nameOf))));
 
   function draw(width) {
-    const here = lines.filter((line) => line.comparison === comparison.value && line.corruption === corruption.value);
+    const here = lines.filter((line) => line.comparison === comparison.value && nameOf(line) === corruption.value);
     const chosen = here.filter((line) => methods.isShown(line.label));
     const size = Math.min(width, 640);
     const severities = distinct(here.flatMap((line) => line.severities)).sort((a, b) => a - b);
     const chart = newChart({
       width: size,
       height: Math.min(size, 400),
-      name: `Accuracy by severity, ${corruption.value || "mean of corruptions"}, ${comparison.value}`,
+      name: `Accuracy by severity, ${corruption.value}, ${comparison.value}`,
       x: { domain: [-0.25, 5.25], ticks: severities, label: "Severity (0: clean images)" },
       y: { domain: around(chosen.flatMap((line) => [...line.low, ...line.high])), label: "Accuracy (%)" },
     });

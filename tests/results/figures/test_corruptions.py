@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.text import Text
 from probed import corruption_rows
 
 from augbench.bench.common.errors import UserError
@@ -38,3 +40,22 @@ def test_lines_are_means_over_corruptions_and_seeds(write_run: WriteRun, tmp_pat
     names = {path.stem for path in write_figures(probed, tmp_path / "figures", formats=["svg"])}
     assert "corruptions" in names and not (tmp_path / "figures" / "corruptions-2.svg").exists()
     assert "corruptions" not in {path.stem for path in write_figures(runs, tmp_path / "other", formats=["svg"])}
+
+
+def test_each_set_has_its_figure_and_each_source_its_panel(write_run: WriteRun, tmp_path: Path) -> None:
+    for method in ("none", "mine"):
+        write_run(method, root=tmp_path / "out")
+    runs = load_runs(tmp_path / "out")
+    frame = corruption_rows(runs.runs.to_dict("records"))
+    bar = frame.assign(
+        corruptions="corruptions-bar", images=np.where(frame["label"] == "none", "original", "recomputed")
+    )
+    probed = replace(runs, corruptions=pd.concat([frame, bar], ignore_index=True))
+    written = write_figures(probed, tmp_path / "figures", formats=["svg"])
+    assert {"corruptions", "corruptions-bar"} <= {path.stem for path in written}
+    figure = corruptions_figure(probed, "corruptions-bar")
+    shown = [text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)]
+    assert [axes.get_title() for axes in figure.axes] == [
+        f"{runs.runs['comparison'].iloc[0]}, {kind}" for kind in ("original", "recomputed")
+    ]
+    assert any("corruptions of CIFAR-10-C̄, original or recomputed" in " ".join(text.split()) for text in shown)

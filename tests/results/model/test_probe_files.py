@@ -1,6 +1,7 @@
 """Files of probes, read again beside the runs that they are of."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,7 @@ from paragraphs import fails_in_one_paragraph
 from probed import corruption_rows, outside_rows, write_corruption_probe
 
 from augbench.bench.runs.run_folder import RunFolder, RunState
-from augbench.results.model.corruptions import COLUMNS, probe_file
+from augbench.results.model.corruptions import BENCHMARKS, COLUMNS, probe_file
 from augbench.results.model.frame import KEYS, Runs, load_runs
 from augbench.results.model.outside import PROBE_FILE as OUTSIDE_FILE
 from augbench.results.model.probe_files import with_probes
@@ -59,6 +60,28 @@ def test_runs_may_be_probed_one_after_the_other(runs: Runs, tmp_path: Path) -> N
     assert list(dict.fromkeys(probed.corruptions["label"])) == ["none", "scale"]
 
 
+def test_files_of_earlier_versions_name_neither_set_nor_source(runs: Runs, tmp_path: Path) -> None:
+    path = write_corruption_probe(runs, tmp_path / "probes") / PROBE_FILE
+    pd.read_csv(path).drop(columns=["corruptions", "images"]).to_csv(path, index=False)
+    expected = corruption_rows(runs.finished().to_dict("records"))
+    pd.testing.assert_frame_equal(with_probes(runs, [path.parent]).corruptions, expected, check_dtype=False)
+
+
+def test_a_probe_takes_the_place_of_what_runs_recorded_of_its_set(runs: Runs, tmp_path: Path) -> None:
+    probed = corruption_rows(runs.finished().to_dict("records"))
+    bar = probed.assign(corruptions="corruptions-bar")
+    recorded = replace(runs, corruptions=pd.concat([probed.assign(accuracy=0.5), bar], ignore_index=True))
+    folder = write_corruption_probe(runs, tmp_path / "probes")
+    found = with_probes(recorded, [folder]).corruptions
+    for name, expected in (("corruptions", probed), ("corruptions-bar", bar)):
+        of_set = found[found["corruptions"] == name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(of_set, expected, check_dtype=False)
+    assert list(dict.fromkeys(found["folder"])) == list(runs.finished()["folder"])
+    (tmp_path / "bar").mkdir()
+    bar.to_csv(tmp_path / "bar" / probe_file("corruptions-bar"), index=False)
+    assert set(with_probes(runs, [tmp_path / "bar", folder]).corruptions["corruptions"]) == {*BENCHMARKS}
+
+
 def changed(**values: object) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Change the first line of a probe."""
     return lambda frame: pd.concat([frame.iloc[:1].assign(**values), frame.iloc[1:]])
@@ -78,6 +101,8 @@ WRONG: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], tuple[str, ...]]]
         lambda frame: frame.iloc[:-5],
         ("of the same corruptions of the same test images",),
     ),
+    "original images of one run": (changed(images="original"), ("of the same corruptions of the same test images",)),
+    "another set": (changed(corruptions="mine"), ("line 2, column corruptions", "'corruptions' or 'corruptions-bar'")),
     "other images of one run": (changed(test_dataset="letters"), ("of the same corruptions of the same test images",)),
 }
 

@@ -4,9 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from cells import headings, texts
 from probed import corruption_rows, outside_rows
+from scipy import stats
 
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.results.model.frame import Runs, load_runs
@@ -34,18 +37,49 @@ def test_means_are_over_severities_then_seeds(runs: Runs) -> None:
     # at mean severity fog takes 6 points and snow 12; the seed 1 adds a point
     assert texts(table) == {
         "Accuracy, clean (%)": ["80.5 ± 0.7", "90.0 (1/2)"],
-        "cA (%)": ["71.5 ± 0.7", "81.0 (1/2)"],
-        "cNLL": ["0.570 ± 0.014", "0.380 (1/2)"],
-        "cCE (%)": ["7.1 ± 0.2", "4.8 (1/2)"],
+        # half a point between two seeds and their mean, times √2 t/z = 9.17
+        "cA (%)": ["71.5 [66.9, 76.1]", "81.0 (1/2)"],
+        "cNLL": ["0.570 [0.478, 0.662]", "0.380 (1/2)"],
+        "cCE (%)": ["7.1 [6.0, 8.3]", "4.8 (1/2)"],
         "mCE (%)": ["100.0", "65.1 (1/2)"],  # 16 / 26 and 22 / 32, those of the seed 0
         "fog (%)": ["74.5 ± 0.7", "84.0 (1/2)"],
         "snow (%)": ["68.5 ± 0.7", "78.0 (1/2)"],
         "speckle-noise, extra (%)": ["74.5 ± 0.7", "84.0 (1/2)"],
     }
     said = " ".join((*table.notes, *table.definitions))
-    for words in ("recomputed", "mean over 2 corruptions", "Finished runs without such a probe: fixed on", "scale on"):
+    for words in ("recomputed", "mean over 2 corruptions", "Finished runs without such scores: fixed on", "scale on"):
         assert words in said
     assert "bold" not in said.lower().replace("neither ranked nor bold", "")
+
+
+def test_the_interval_of_the_mean_corruption_error_is_paired_by_seed(runs: Runs) -> None:
+    rows = [row for row in runs.finished().to_dict("records") if row["method"] != "fixed"]
+    (table,) = corruptions_tables(replace(runs, corruptions=corruption_rows(rows)))
+    none, scale = np.array([[0.26, 0.32], [0.25, 0.31]]), np.array([[0.16, 0.22], [0.15, 0.21]])  # seeds × fog, snow
+    ratios = scale.mean(0) / none.mean(0)
+    values = (ratios + (scale - ratios * none) / none.mean(0)).mean(1)
+    half = abs(values[0] - values[1]) / 2 * np.sqrt(2) * stats.t.ppf(0.975, 1) / stats.norm.ppf(0.975)
+    low, middle, high = (f"{100 * value:.1f}" for value in (ratios.mean() - half, ratios.mean(), ratios.mean() + half))
+    assert texts(table)["mCE (%)"] == ["100.0", f"{middle} [{low}, {high}]"]
+    assert "paired by seed" in " ".join(table.definitions)
+
+
+def test_sets_and_sources_are_never_averaged(runs: Runs) -> None:
+    frame = runs.corruptions
+    original = frame.assign(images=np.where(frame["label"] == "scale", "original", "recomputed"))
+    bar = frame[frame["label"] == "none"].assign(corruptions="corruptions-bar", images="original")
+    both = replace(runs, corruptions=pd.concat([original, bar], ignore_index=True))
+    (table,) = corruptions_tables(both)
+    assert table.title.endswith("CIFAR-10-C, recomputed or original")
+    found = texts(table)
+    assert found["cA, recomputed (%)"] == ["71.5 [66.9, 76.1]", "–"]
+    assert found["cA, original (%)"] == ["–", "81.0 (1/2)"]
+    assert found["snow, original (%)"] == ["–", "78.0 (1/2)"]
+    assert "mCE, original (%)" not in found
+    assert "On mnist5k (size=14): Corruptions are the original" in " ".join(table.definitions)
+    (table,) = corruptions_tables(both, "corruptions-bar")
+    assert (table.name, headings(table)) == ("corruptions-bar", ["none"])
+    assert table.title.endswith("CIFAR-10-C̄, original") and "Mintun" in " ".join(table.definitions)
 
 
 def test_without_none_there_is_no_mean_corruption_error(runs: Runs) -> None:
@@ -79,4 +113,4 @@ def test_images_of_other_data_sets(runs: Runs) -> None:
         "AUROC, energy, against clothes (%)": ["95.5 ± 0.7", "95.0 (1/2)"],
         "FPR95, energy, against clothes (%)": ["4.5 ± 0.7", "5.0 (1/2)"],
     }
-    assert "Finished runs without such a probe: fixed on" in " ".join(table.definitions)
+    assert "Finished runs without such scores: fixed on" in " ".join(table.definitions)
