@@ -108,8 +108,8 @@ _KINDS = (
         OutsideLine,
         outside.COLUMNS,
         key=("folder", "against", "score"),
-        groups=("comparison",),
-        same=("against", "score", "test_images", "against_images"),
+        groups=("comparison", "score"),  # not all runs have an energy
+        same=("against", "test_images", "against_images"),
         what="against the same images",
     ),
 )

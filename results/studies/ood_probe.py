@@ -41,7 +41,8 @@ def probe_ood(
         after_each: Called after each data set of each run.
 
     Returns:
-        A row for each run, data set and score, with `COLUMNS`.
+        A row for each run, data set and score, with `COLUMNS`; no energy of runs with a predictor other than `single`,
+        whose outputs can be logarithms of probabilities.
 
     Raises:
         UserError: If a trained network or a data set is missing or damaged, a data set is that of a run or has images
@@ -50,12 +51,13 @@ def probe_ood(
     rows: list[dict[str, Any]] = []
     loaders = {name: LastDataset(device) for name in against}
     for finished, run in zip(runs, opened_runs(runs, data_root, device, None), strict=True):
-        inside = network_scores(logits(run.network, run.data.test.images))
+        scores = network_scores if finished.spec.predictor is None else _without_energy
+        inside = scores(logits(run.network, run.data.test.images))
         for name, load in loaders.items():
             other = _other(finished.spec, name)
             data = load(other, data_root)
             _check(finished, run, other, data)
-            outside = network_scores(logits(run.network, data.test.images))
+            outside = scores(logits(run.network, data.test.images))
             rows += _rows(finished, run, other.label, inside, outside)
             after_each()
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -74,6 +76,11 @@ def network_scores(found: Tensor) -> dict[str, Tensor]:
     """
     found = found.cpu().double()
     return {"confidence": found.softmax(-1).max(-1).values, "energy": found.logsumexp(-1)}
+
+
+def _without_energy(found: Tensor) -> dict[str, Tensor]:
+    """Leave out the energy, which is 0 for every image where outputs are logarithms of probabilities."""
+    return {"confidence": network_scores(found)["confidence"]}
 
 
 def _rows(

@@ -13,7 +13,8 @@ _HEADINGS = {"auroc": "AUROC", "fpr95": "FPR95"}
 _DEFINITIONS = (
     "How well a score tells the test images from those of the data set named in the row, without test-time draws. "
     "Confidence: highest class probability. Energy: logarithm of the sum of the exponentials of the network's outputs "
-    "(Liu et al., 2020, with the opposite sign).",
+    "(Liu et al., 2020, with the opposite sign), of single networks alone: what other predictors put out can be "
+    "logarithms of probabilities, whose energy is 0 for every image.",
     "AUROC: how often a test image has a higher score than one of the other data set, ties counted half; 50 % by "
     "chance. FPR95: share of the other images above the highest threshold that keeps 95 % of the test images; lower is "
     "better.",

@@ -1,6 +1,7 @@
 """Probes with images of other data sets: scores, numbers, and data sets that do not fit."""
 
 import csv
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +13,12 @@ from paragraphs import fails_in_one_paragraph
 from scipy.special import logsumexp, softmax
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from augbench.bench.runs.run_folder import RunFolder
+from augbench.bench.experiment.spec import RunSpec, predictor_component
+from augbench.bench.runs.execution_settings import ExecutionSettings
+from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.trained import load_network
+from augbench.bench.training.worker import execute
 from augbench.datasets.digits import DigitOptions
 from augbench.datasets.mnist5k import RotMnist5k
 from augbench.results.studies.ood_probe import network_scores
@@ -60,6 +65,32 @@ def test_the_numbers_are_those_of_scikit_learn(run: RunFolder, tmp_path: Path, a
         shown = f"{100 * float(row['auroc']):.1f}"
         assert shown in text and shown in tables
         assert (row["dataset"], row["test_images"], row["against_images"]) == ("mnist5k (size=14)", "100", "100")
+
+
+def test_predictors_with_members_have_no_energy(
+    run: RunFolder,
+    make_folder: Callable[[RunSpec], RunFolder],
+    settings: ExecutionSettings,
+    stop: StopSignal,
+    tmp_path: Path,
+    augbench: CommandLine,
+) -> None:
+    predictor = predictor_component("batch-ensemble", {"members": 2}, "a test")
+    other = make_folder(run.read_spec().model_copy(update={"predictor": predictor}))
+    assert execute(other, settings, stop) is RunState.DONE
+    to = tmp_path / "probes"
+    given = ("--kind", "ood", "--against", "rotmnist5k", "--out", to, "--device", "cpu")
+    code, text, errors = augbench("probe", run.path, other.path, *given)
+    assert (code, errors) == (0, "") and "–" in text
+    with (to / "probe-ood.csv").open(newline="") as lines:
+        found = [(row["folder"], row["score"]) for row in csv.DictReader(lines)]
+    assert found == [(run.path.name, "confidence"), (run.path.name, "energy"), (other.path.name, "confidence")]
+    for folder in (run, other):
+        shutil.copytree(folder.path, tmp_path / "out" / "runs" / folder.path.name)
+    code, tables, errors = augbench("tables", "--from", tmp_path / "out", "--probes", to, "--table", "ood")
+    assert code == 0, errors
+    (energy,) = [line for line in tables.splitlines() if "AUROC, energy" in line]
+    assert "–" in energy
 
 
 def test_data_sets_that_do_not_fit_are_refused(run: RunFolder, tmp_path: Path, augbench: CommandLine) -> None:
