@@ -50,31 +50,28 @@ class Runs:
             `method` names the predictor too where it is not `single`, as in `scale × mc-dropout`, and `predictor` is
             its name with the settings that differ from their defaults; `method_version`; `settings` (of the method,
             those that differ from their defaults, as text); `dataset`, `dataset_label`, `dataset_version` and
-            `checksum` of its source files; `split`, what is evaluated;
-            `network`, `network_version`, `budget` and its `epochs` and `baseline_copies`, `protocol`,
-            `protocol_version`; `device`, and `on_gpu`, whether that is a GPU, None if unknown; `host`; `code`,
-            `commit` and `dirty`, whether files differed from it; `train_images`, `test_images`; `seconds_<phase>` (NaN
-            for a run that changed its device) and `image_passes_<phase>` for each of `PHASES`; `plain_steps` of search
-            and training together, over all devices, and of the last attempt the median `plain_step_seconds` that one
-            took and its `plain_step_spread`, the distance of the quartiles as a fraction of that (NaN where earlier
-            versions took part); and the decisions of the protocol that tables and figures quote: `calibration_bins`,
-            `test_time_repeats`, `maximum_rotation` (radians), `maximum_log_scale`, `maximum_shear`. For planted data:
-            `law`, the name of the distribution; `recovery_error` over all coordinates and `recovery_error_planted`
-            over those that it changes; `law_comparison` and `law_label`, `comparison` and `label` as if no
-            distribution told the data sets apart.
-            For tuned hyperparameters: `tuning_trials`, `tuning_search`, `tuning_device` and `tuning_seconds` of all
-            trials together, the same for each seed (NaN for several devices), and `tuning_values`, those chosen, as
-            text. Results of unfinished runs are NaN or
-            None.
+            `checksum` of its source files; `split`, what is evaluated; `network`, `network_version`, `budget` and its
+            `epochs` and `baseline_copies`, `protocol`, `protocol_version`; `device`, and `on_gpu`, whether that is a
+            GPU, None if unknown; `host`; `code`, `commit` and `dirty`, whether files differed from it; `train_images`,
+            `test_images`; `seconds_<phase>` (NaN for a run that changed its device) and `image_passes_<phase>` for each
+            of `PHASES`; `plain_steps` of search and training together, over all devices, and of the last attempt the
+            median `plain_step_seconds` that one took and its `plain_step_spread`, the distance of the quartiles as a
+            fraction of that (NaN where earlier versions took part); and the decisions of the protocol that tables and
+            figures quote: `calibration_bins`, `test_time_repeats`, `maximum_rotation` (radians), `maximum_log_scale`,
+            `maximum_shear`. For planted data: `law`, the name of the distribution; `recovery_error` over all
+            coordinates and `recovery_error_planted` over those that it changes; `law_comparison` and `law_label`,
+            `comparison` and `label` as if no distribution told the data sets apart. For tuned hyperparameters:
+            `tuning_trials`, `tuning_search`, `tuning_device` and `tuning_seconds` of all trials together, the same for
+            each seed (NaN for several devices), and `tuning_values`, those chosen, as text. Results of unfinished runs
+            are NaN or None.
         scores: Finished runs × `draws` × `metric`: `value`, the mean over repeats, and `sd_repeats`.
         learned: Finished runs × `quantity`: `value` at the end of training and at its `start`, NaN if unknown.
-        probe: Finished runs × `degrees`: `accuracy` in [0, 1] on test images turned by that angle. Without probes of
-            earlier versions that turned shrunken images.
-        recovery: Finished runs on planted data × `coordinate`: `distance` of the learned distribution from the planted
-            one, and `planted`, whether the distribution changes the coordinate.
+        probe: Finished runs × `degrees`: `accuracy` in [0, 1] on turned test images, unless small ones were turned.
+        recovery: Finished runs on planted data × `coordinate`: `distance` of what was learned from what was planted,
+            and `planted`, whether the distribution changes the coordinate.
         corruptions: Finished runs with scores on corrupted test images × `corruption` × `severity`: those of probes
             that were read, too, else those of `shift`; see `COLUMNS` in `corruptions.py`.
-        outside: Finished runs with a probe × `against` × `score`: see `COLUMNS` in `outside.py`.
+        outside: Finished runs with a probe × `against` × `score`; see `COLUMNS` in `outside.py`.
         problems: What was left out, and why.
         records: What the rows of `runs` are made from.
         trial_records: Trials of a tuning, which are in no frame.
