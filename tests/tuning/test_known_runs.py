@@ -18,6 +18,7 @@ from augbench.bench.runs.output_folder import run_folders
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training.stopping import StopSignal
 from augbench.bench.training.worker import execute
+from augbench.results.records import record
 
 CommandLine = Callable[..., tuple[int, str, str]]
 
@@ -92,8 +93,9 @@ def test_a_new_learner_costs_its_own_runs_alone(place: Path, executed: list[str]
 
 
 def test_what_a_file_holds_in_place_of_predictions_is_whole_and_packed_again(
-    place: Path, executed: list[str], augbench: CommandLine
+    place: Path, executed: list[str], augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(record, "AGREEMENT", 1e-6)  # which other tests of the same process may have set otherwise
     augbench("run", "short.toml", "--out", "first")
     augbench("archive", "--from", "first", "--out", "a.parquet")
     augbench("run", "short.toml", "--out", "second", "--have", "a.parquet")

@@ -31,7 +31,6 @@ def two_folders(tmp_path: Path, write_run: WriteRun, any_name: None) -> tuple[Pa
     return tmp_path / "ours", tmp_path / "theirs"
 
 
-@pytest.mark.usefixtures("results_of_other_predictions")
 def test_a_method_is_said_to_be_better_worse_or_neither_as_the_tests_of_the_tables_find(
     two_folders: tuple[Path, Path], augbench: CommandLine
 ) -> None:
@@ -47,7 +46,6 @@ def test_a_method_is_said_to_be_better_worse_or_neither_as_the_tests_of_the_tabl
     assert table["title"] == "Differences from mine" and len(table["rows"]) == 4
 
 
-@pytest.mark.usefixtures("results_of_other_predictions")
 def test_fewer_seeds_than_ours_are_not_tested(
     two_folders: tuple[Path, Path], write_run: WriteRun, augbench: CommandLine
 ) -> None:
