@@ -10,7 +10,6 @@ from rich.table import Table
 
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError
-from augbench.bench.data.own.stored import PREPARED
 from augbench.bench.experiment.catalogues import datasets
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ def check_against(kinds: Sequence[str], against: Sequence[str], draws: int, on: 
         UserError: If the kind `ood` lacks it, another kind has it, `ood` is given what it does not take, or there is no
             such data set.
     """
+    from augbench.bench.data.own.stored import PREPARED  # imports torch, which --help need not wait for
+
     if OUTSIDE not in kinds:
         if against:
             raise UserError(f"--against names data sets for --kind {OUTSIDE}. Add --kind {OUTSIDE}, or omit --against.")
