@@ -38,6 +38,7 @@ def spec_with(runs: Runs) -> Callable[..., RunSpec]:
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(
     name: str, runs: Runs, spec_with: Callable[..., RunSpec], outcome: Outcome

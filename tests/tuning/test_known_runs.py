@@ -51,7 +51,7 @@ def result_of(folder: RunFolder) -> dict[str, object]:
     return {name: value for name, value in read_json(folder.path / "result.json").items() if name != "code"}
 
 
-@pytest.mark.parametrize("ending", ["tar.gz", "parquet"])
+@pytest.mark.parametrize("ending", [pytest.param("tar.gz", marks=pytest.mark.slow), "parquet"])
 def test_runs_of_a_file_are_taken_over_stage_after_stage_and_nothing_is_computed(
     place: Path, executed: list[str], augbench: CommandLine, ending: str
 ) -> None:
@@ -79,6 +79,7 @@ def test_runs_of_a_file_are_taken_over_stage_after_stage_and_nothing_is_computed
     assert "6 runs of this suite; 0 runs taken over" in again[2]
 
 
+@pytest.mark.slow
 def test_a_new_learner_costs_its_own_runs_alone(place: Path, executed: list[str], augbench: CommandLine) -> None:
     plain = SHORT.replace("[tuning]\ntrials = 2\n", "")
     (place / "two.toml").write_text(plain.replace(', { name = "randaugment" }', ""))
@@ -92,6 +93,7 @@ def test_a_new_learner_costs_its_own_runs_alone(place: Path, executed: list[str]
     assert len(load_runs("second").finished()) == 6
 
 
+@pytest.mark.slow
 def test_what_a_file_holds_in_place_of_predictions_is_whole_and_packed_again(
     place: Path, executed: list[str], augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,7 @@ def test_what_a_file_holds_in_place_of_predictions_is_whole_and_packed_again(
     assert code == 1 and "they give the accuracy" in said
 
 
+@pytest.mark.slow
 def test_files_that_hold_nothing_of_the_suite_are_refused_and_other_code_is_said(
     place: Path, executed: list[str], augbench: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
