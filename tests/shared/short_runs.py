@@ -50,6 +50,18 @@ class Runs:
         assert self.execute(folder) is RunState.DONE, folder.read_status()
         return folder
 
+    def in_parts(self, spec: RunSpec, *steps: int) -> RunFolder:
+        """Execute a run that is stopped after so many questions each time, then to its end.
+
+        Another process would not have this one's global generator, so that is disturbed after each stop.
+        """
+        folder = self.folder_of(spec)
+        for questions in steps:
+            assert self.execute(folder, questions) is RunState.CANCELLED
+            torch.manual_seed(1)
+        assert self.execute(folder) is RunState.DONE
+        return folder
+
     def data(self) -> ImageData:
         """Load the digits of the runs."""
         return load_dataset(self.spec().dataset, self.settings.data)

@@ -33,11 +33,9 @@ Outcome = Callable[[RunFolder], dict[str, Any]]
 
 @pytest.mark.parametrize("method", RESUMED)
 def test_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(method: str, runs: Runs, outcome: Outcome) -> None:
-    whole, parts = runs.done(method, epochs=3), runs.folder(method, epochs=3)
-    for steps in (3, 5, 2, 6):  # in the middle of the first epoch, at the end of it, at the start of the second, …
-        assert runs.execute(parts, steps) is RunState.CANCELLED
-        torch.manual_seed(1)  # another process would not have this one's global generator
-    assert runs.execute(parts) is RunState.DONE
+    whole = runs.done(method, epochs=3)
+    # in the middle of the first epoch, at the end of it, at the start of the second, …
+    parts = runs.in_parts(runs.spec(method, epochs=3), 3, 5, 2, 6)
     assert outcome(parts) == outcome(whole)
     assert result_of(parts)["attempts"] == 5
 
@@ -209,9 +207,7 @@ def test_trainer_asks_to_stop_only_in_states_that_can_be_saved(runs: Runs) -> No
 
 
 def test_a_stop_after_the_very_last_step_loses_nothing(runs: Runs, outcome: Outcome) -> None:
-    whole, parts = runs.done(), runs.folder()
-    assert runs.execute(parts, 7) is RunState.CANCELLED
-    assert runs.execute(parts) is RunState.DONE
+    whole, parts = runs.done(), runs.in_parts(runs.spec(), 7)
     assert outcome(parts) == outcome(whole)
     assert len(parts.read_metrics()) == 1
 
