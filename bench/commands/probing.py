@@ -1,11 +1,12 @@
 """`augbench probe`: how accuracy changes as one transform of the test images grows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, DecimalException
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
 from augbench.bench.commands.corruptions import CORRUPTED, probe_corruptions
@@ -21,6 +22,10 @@ from augbench.bench.training.provenance import choose_device
 
 if TYPE_CHECKING:
     import pandas as pd
+    import torch
+
+    from augbench.results.studies.probes import FinishedRun
+
 
 WITHOUT_VALUES = (*CORRUPTED, OUTSIDE)
 MOST_VALUES = 1000
@@ -63,7 +68,7 @@ def probe(
     device: Device = "auto",
 ) -> None:
     """Measure finished runs on rotated, scaled, sheared or corrupted test images, or against those of other data."""
-    from augbench.results.studies.probes import finished_runs, probe_runs, summarise_probe, write_probe
+    from augbench.results.studies.probes import finished_runs
 
     corrupted, asked = [name for name in kind if name in CORRUPTED], _asked(kind, values or [])
     check_against(kind, against or [], draws, on)
@@ -71,25 +76,40 @@ def probe(
         raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
     if on is not None:
         datasets().get(on)
-    data_root, chosen_device = data_folder(data), choose_device(device)
-    found = finished_runs(runs)
+    root, here = data_folder(data), choose_device(device)
+    found, console = finished_runs(runs), new_console()
     make_folder(out)
-    console = new_console()
     for name in corrupted:
-        probe_corruptions(console, found, name, out, draws=draws, data_root=data_root, device=chosen_device, on=on)
+        probe_corruptions(console, found, name, out, draws=draws, data_root=root, device=here, on=on)
     if against:
-        probe_outside(console, found, against, out, data_root=data_root, device=chosen_device)
-    if not asked:
-        return
+        probe_outside(console, found, against, out, data_root=root, device=here)
+    if asked:
+        _probe_transforms(console, found, asked, out, draws=draws, data_root=root, device=here, on=on)
+
+
+def _probe_transforms(
+    console: Console,
+    runs: "list[FinishedRun]",
+    asked: Mapping[str, Sequence[float]],
+    out: Path,
+    *,
+    draws: int,
+    data_root: Path,
+    device: "torch.device",
+    on: str | None,
+) -> None:
+    """Measure runs on transformed test images, show the tables and write the files; arguments as `probe_runs`."""
+    from augbench.results.studies.probes import probe_runs, summarise_probe, write_probe
+
     with_identity = {name: sorted({*taken, KINDS[name].identity}) for name, taken in asked.items()}
     with progress_bars(console) as progress:
-        task = progress.add_task("transforms", total=len(found) * sum(map(len, with_identity.values())))
+        task = progress.add_task("transforms", total=len(runs) * sum(map(len, with_identity.values())))
         frame = probe_runs(
-            found,
+            runs,
             with_identity,
             draws=draws,
             data_root=data_root,
-            device=chosen_device,
+            device=device,
             on=on,
             after_each=lambda: progress.advance(task),
         )

@@ -1,5 +1,6 @@
 """Members that share weights: what BatchEnsemble and Rank-1 networks have in common."""
 
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from pydantic import Field
@@ -61,7 +62,7 @@ class MemberLayer(nn.Module):
         return values.view(len(values), *size)
 
 
-class SharedWeights(Predictor[M], Generic[M]):
+class SharedWeights(Predictor[M], ABC, Generic[M]):
     """A predictor whose members share the weights and have vectors of their own in every layer."""
 
     @property
@@ -79,9 +80,9 @@ class SharedWeights(Predictor[M], Generic[M]):
         """Every sample of every member."""
         return self.members * self.samples
 
+    @abstractmethod
     def factors(self, size: int, draws: Draws) -> OwnRate:
         """Make what draws or holds the vectors of a layer, of `size` numbers each."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what its factors are.")
 
     def convert(self, network: nn.Module) -> nn.Module:
         """Give every convolution and linear layer the vectors and biases of the members."""
