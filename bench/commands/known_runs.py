@@ -33,12 +33,13 @@ def take_over(suite: Suite, out: Path, sources: Sequence[Path]) -> None:
     known = _known_runs(sources)
     taken: set[str] = set()
     mark_output_folder(out)
-    while missing := _missing(find_stages(suite, out), known):
+    stages = find_stages(suite, out)
+    while missing := _missing(stages, known):
         for run in missing:
             known.restore(run.spec.identity, run.folder)
         taken |= {run.spec.identity for run in missing}
-    planned = _of_the_suite(find_stages(suite, out), known)
-    _tell(known, planned, f"{runs_in_words(len(taken))} taken over into {out}")
+        stages = find_stages(suite, out)
+    _tell(known, _of_the_suite(stages, known), f"{runs_in_words(len(taken))} taken over into {out}")
 
 
 def count_known(stages: Stages, sources: Sequence[Path]) -> Stages:

@@ -38,8 +38,8 @@ def stand(mine: Sequence[Path], ours: Sequence[Path], *, skip_damaged: bool = Fa
         UserError: If a source cannot be read, no comparison is in both, with what differs, or no method is in `mine`
             alone.
     """
-    check_shared(load_runs(mine, skip_damaged=skip_damaged), load_runs(ours, skip_damaged=skip_damaged))
     runs = load_runs([*ours, *mine], skip_damaged=skip_damaged)  # a run in both is the one of `ours`
+    check_shared(runs, mine, ours)
     found = list(_own(runs, {str(path) for path in ours}))
     if not found:
         raise UserError(
@@ -64,19 +64,20 @@ def _own(runs: Runs, ours: set[str]) -> Iterator[dict[str, str]]:
     yield from own.values()
 
 
-def check_shared(mine: Runs, ours: Runs) -> None:
-    """Make sure that at least one comparison is in both: the same data, network, budget and protocol.
+def check_shared(runs: Runs, mine: Sequence[Path], ours: Sequence[Path]) -> None:
+    """Make sure that a comparison of `mine` is one of `ours`: the same data, network, budget and protocol.
 
     Raises:
         UserError: Naming what differs from the comparison that is most alike.
     """
-    known = {comparison_key(record.spec): record.spec for record in ours.records}
-    asked = {comparison_key(record.spec): record.spec for record in mine.records}
-    if set(known) & set(asked):
+    sources = {str(path) for path in ours}
+    known = {comparison_key(one.spec): one.spec for one in runs.records if one.stored.source in sources}
+    asked = {comparison_key(one.spec): one.spec for one in runs.records if one.stored.source not in sources}
+    if not asked or set(known) & set(asked):
         return
     differing = list(dict.fromkeys(_difference(spec, known.values()) for spec in asked.values()))
     raise UserError(
-        f"No comparison of {_named(mine.sources)} is one of {_named(ours.sources)}: {'; '.join(differing)}. Only runs "
+        f"No comparison of {_named(mine)} is one of {_named(ours)}: {'; '.join(differing)}. Only runs "
         "of the same data, network, budget and protocol can be compared. Run your method in the same suite, such as "
         "a copy of it (`augbench list suites NAME`)."
     )

@@ -108,7 +108,7 @@ def differences_table(runs: Runs, references: Mapping[str, str] | None = None) -
         reference = None if references is None else references.get(str(group["comparison"].iloc[0]))
         if references is not None and reference is None:
             continue
-        of_group = find_differences(here, group, reference)
+        of_group = _differences(here, group, reference)
         found += of_group
         for difference in of_group:
             inside = group[group["label"] == difference.label]
@@ -136,7 +136,7 @@ def standings(runs: Runs, references: Mapping[str, str]) -> list[str]:
     for here, group in _comparable(runs):
         comparison = str(group["comparison"].iloc[0])
         if reference := references.get(comparison):
-            rows = [one for one in find_differences(here, group, reference) if one.draws == 0]
+            rows = [one for one in _differences(here, group, reference) if one.draws == 0]
             sentences.append(f"{reference} on {comparison}: {_standing(rows)}.")
     return sentences
 
@@ -157,6 +157,11 @@ def _comparable(runs: Runs) -> Iterator[tuple[Runs, pd.DataFrame]]:
     for here, group in by_comparison(runs, runs.finished()):
         if group["label"].nunique() > 1 and not is_single_epoch(group):
             yield here, group
+
+
+def _differences(runs: Runs, group: pd.DataFrame, given: str | None) -> list[Difference]:
+    """Compare the methods of a comparison once, since a table and sentences are made of the same."""
+    return runs.once(("differences", given), lambda: find_differences(runs, group, given))
 
 
 def find_differences(runs: Runs, group: pd.DataFrame, given: str | None = None) -> list[Difference]:
