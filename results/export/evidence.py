@@ -11,10 +11,10 @@ from augbench.bench.experiment.spec import settings_in_words
 from augbench.results.export import EXPORTED
 from augbench.results.export.choosing import Chosen
 from augbench.results.model.cells import accuracy_digits, by_comparison, is_single_epoch, scores_of
+from augbench.results.model.differences import PREFERRED_REFERENCE, Difference, find_differences
 from augbench.results.model.frame import Runs
 from augbench.results.model.table import number, signed
 from augbench.results.statistics.bootstrap import Interval, mean_interval
-from augbench.results.tables.differences import PREFERRED_REFERENCE, Difference, find_differences
 
 
 def evidence(chosen: Chosen) -> dict[str, str]:

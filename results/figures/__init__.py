@@ -28,6 +28,7 @@ from augbench.results.figures.ranks import has_ranks, ranks_figure
 from augbench.results.figures.reliability import most_draws, reliability_figure
 from augbench.results.figures.searched import searched_figure, searched_numbers
 from augbench.results.figures.style import figure_style
+from augbench.results.figures.worth import worth_figure, worth_numbers
 from augbench.results.model.corruptions import BENCHMARKS
 from augbench.results.model.frame import Runs
 from augbench.results.published import load_published
@@ -46,6 +47,7 @@ __all__ = [
     "ranks_figure",
     "reliability_figure",
     "searched_figure",
+    "worth_figure",
     "write_figures",
 ]
 
@@ -107,6 +109,7 @@ def _possible(runs: Runs, published: pd.DataFrame) -> dict[str, Callable[[Runs],
         "reliability": (True, reliability_figure),
         "reliability-draws": (draws > 0, lambda given: reliability_figure(given, draws)),
         "searched": (len(searched_numbers(runs)) > 0, searched_figure),
+        "worth": (len(worth_numbers(runs)) > 0, worth_figure),
     }
     for name in runs.corruptions["corruptions"].unique():
         figures[str(name)] = (name in BENCHMARKS, partial(corruptions_figure, name=str(name)))

@@ -8,6 +8,7 @@ import pandas as pd
 
 from augbench.results.model.frame import Runs
 from augbench.results.model.table import Cell, mean_cell
+from augbench.results.statistics.groups import letters
 from augbench.results.statistics.moderated import LEVEL
 from augbench.results.statistics.paired import best_methods
 
@@ -103,3 +104,28 @@ def _score_cells(
         return cells
     best = best_methods(values, higher_is_better=metric not in LOWER_IS_BETTER, asked=asked, level=LEVEL)
     return {label: replace(cell, best=label in best.together) for label, cell in cells.items()}
+
+
+def group_letters(runs: Runs, group: pd.DataFrame) -> Mapping[str, str]:
+    """Letters of the methods of a comparison: two that share none differ significantly in accuracy without draws.
+
+    Args:
+        runs: All runs.
+        group: Finished runs of one comparison.
+
+    Returns:
+        The letters by label, from the best mean to the worst; only of methods with all seeds, none where no pair can
+        be tested or networks were trained for a single epoch.
+    """
+    return runs.once(("group letters", *group["folder"]), lambda: _group_letters(runs, group))
+
+
+def _group_letters(runs: Runs, group: pd.DataFrame) -> Mapping[str, str]:
+    values = scores_of(runs, group, "accuracy", 0)
+    if is_single_epoch(group) or values.empty:
+        return {}
+    best = best_methods(values, higher_is_better=True, asked=asked_seeds(group), level=LEVEL)
+    if not best.together:
+        return {}
+    means = values.groupby("label", sort=False)["value"].mean().drop(list(best.left_out))
+    return letters([str(label) for label in means.sort_values(ascending=False, kind="stable").index], best.p_values)

@@ -182,6 +182,11 @@ def with_ends(texts: Sequence[str | None]) -> str:
     return f"{middle}" if low is None else f"{middle} [{low}, {high}]"
 
 
+def with_draws(draws: int) -> str:
+    """Write the number of test-time draws for the end of a heading; empty for 0."""
+    return f", {draws} draw{'s' if draws > 1 else ''}" if draws else ""
+
+
 def mean_cell(values: "pd.Series[float]", factor: float, digits: int) -> Cell:
     """Average over seeds.
 

@@ -18,8 +18,8 @@ from augbench.results.model.definitions import (
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
 from augbench.results.model.resolution import resolution_definitions
-from augbench.results.model.table import NOTHING, Cell, Column, Table, marked
-from augbench.results.tables.comparison import device_of, row_of, with_draws
+from augbench.results.model.table import NOTHING, Cell, Column, Table, marked, with_draws
+from augbench.results.tables.comparison import device_of, row_of
 from augbench.results.tables.hours import HOURS_DEFINITION, hours_rows
 
 ABLATIONS = ("augerino-pb", "scale-norm")

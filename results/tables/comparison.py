@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from augbench.results.model.cells import asked_seeds, by_comparison, score_cells
+from augbench.results.model.cells import asked_seeds, by_comparison, group_letters, score_cells
 from augbench.results.model.costs import (
     PLAIN_STEPS,
     TUNING_COLUMNS,
@@ -24,7 +24,17 @@ from augbench.results.model.definitions import (
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
 from augbench.results.model.resolution import resolution_definitions
-from augbench.results.model.table import NOTHING, SEVERAL_DEVICES, Cell, Column, Row, Table, marked, mean_cell
+from augbench.results.model.table import (
+    NOTHING,
+    SEVERAL_DEVICES,
+    Cell,
+    Column,
+    Row,
+    Table,
+    marked,
+    mean_cell,
+    with_draws,
+)
 
 OF_THE_MAXIMUM = "share of the maximum"
 RECOVERY_DIGITS = 3  # chance alone moves a distance by about 0.002
@@ -39,6 +49,11 @@ RECOVERY_DEFINITION = (
     "A learner that exceeds the planted range can be farther off than one that does nothing. All: mean over all "
     "seven, which includes symmetries that the images had before. Chance alone gives about 0.002."
 )
+GROUP = Column("Group", "accuracy_group", None, "")
+GROUP_DEFINITION = (
+    "Group: two methods that share no letter differ significantly in accuracy without test-time draws, by the same "
+    "tests as bold. Sharing one shows nothing: few seeds leave large groups."
+)
 
 
 def comparison_table(runs: Runs) -> Table:
@@ -48,15 +63,18 @@ def comparison_table(runs: Runs) -> Table:
         UserError: If no run is finished.
     """
     finished = runs.finished()
-    columns = _columns(sorted(int(draws) for draws in runs.scores["draws"].unique()), finished)
+    parts = by_comparison(runs, finished)
+    has_groups = any(group_letters(here, group) for here, group in parts)
+    columns = _columns(sorted(int(draws) for draws in runs.scores["draws"].unique()), finished, has_groups=has_groups)
     rows: list[Row] = []
-    for here, group in by_comparison(runs, finished):
+    for here, group in parts:
         scores = {
             column: score_cells(here, group, column.metric, column.draws)
             for column in columns
             if column.draws is not None
         }
         scores[PLAIN_STEPS] = plain_step_cells(group)
+        scores[GROUP] = {label: Cell(text) for label, text in group_letters(here, group).items()}
         rows += [_row(group, inside, columns, scores) for _, inside in group.groupby("label", sort=False)]
     return Table(
         "comparison",
@@ -69,10 +87,11 @@ def comparison_table(runs: Runs) -> Table:
     )
 
 
-def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]:
+def _columns(draws: Sequence[int], finished: pd.DataFrame, *, has_groups: bool) -> tuple[Column, ...]:
     ranks = {draws[-1]: 2, 0: 1} if draws else {}
     columns = [
         *(Column(f"Accuracy{with_draws(n)} (%)", "accuracy", n, "share", ranks.get(n, 0)) for n in draws),
+        *([GROUP] if has_groups else []),
         Column("NLL", "nll", 0, "nats"),
         Column("Brier", "brier", 0, "squared distance"),
         Column("ECE", "ece", 0, "share", rank=6),
@@ -92,11 +111,6 @@ def _columns(draws: Sequence[int], finished: pd.DataFrame) -> tuple[Column, ...]
     columns += TUNING_COLUMNS if finished["tuning_trials"].notna().any() else []
     columns.append(Column("Image passes", "training_image_passes", None, "images", rank=7))
     return tuple(columns)
-
-
-def with_draws(draws: int) -> str:
-    """Write the number of test-time draws for the end of a heading; empty for 0."""
-    return f", {draws} draw{'s' if draws > 1 else ''}" if draws else ""
 
 
 def _row(
@@ -149,6 +163,7 @@ def _definitions(finished: pd.DataFrame, columns: Sequence[Column]) -> tuple[str
     phases = ", ".join(column.heading.removesuffix(" (s)") for column in columns if column.unit == "seconds")
     return (
         accuracy_definition(finished, draws),
+        *([GROUP_DEFINITION] if GROUP in columns else []),
         calibration_definition(finished),
         *([RECOVERY_DEFINITION] if set(columns) & set(RECOVERY_COLUMNS) else []),
         f"{phases}: wall-clock seconds of these phases; other load on the machine slows them. Time / none: "

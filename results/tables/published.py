@@ -17,9 +17,9 @@ from augbench.results.model.cells import asked_seeds, by_comparison, score_cells
 from augbench.results.model.definitions import accuracy_definition, calibration_definition
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
-from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, mean_cell, number, signed
+from augbench.results.model.table import NOTHING, Cell, Column, Row, Table, mean_cell, number, signed, with_draws
 from augbench.results.published import load_published
-from augbench.results.tables.comparison import device_of, row_of, with_draws
+from augbench.results.tables.comparison import device_of, row_of
 from augbench.results.tables.hours import extra_hours, hours_by_label
 
 HEADINGS = {

@@ -82,11 +82,14 @@ def test_bold_is_whoever_is_not_shown_to_be_beaten(tmp_path: Path, write_run: Wr
     # scale − fixed: 2, 0, 1, 1, 0 thousandths; t = 0.8 / (0.8367 / √5) = 2.14 with 4 degrees of freedom, p = 0.099
     accuracies = [place[1:] for place in bold(table) if place[2].startswith("Accuracy")]
     assert accuracies == [("fixed", "Accuracy (%)"), ("scale", "Accuracy (%)")]
-    meaning, untested = [text for text in table.definitions if "bold" in text.lower()]
+    meaning, untested = [text for text in table.definitions if text.startswith(("Bold", "Nothing"))]
     assert "no other one significantly beats" in meaning
     assert "Few seeds show few differences" in meaning
     assert untested.startswith("Nothing is bold on rotmnist5k (size=14):")
     assert table.bold.startswith("Bold: ")
+    groups = [cell(table, label, "Group", "mnist5k (size=14)").text for label in ("none", "fixed", "scale")]
+    assert groups == ["b", "a", "ab"], "a difference that is the same with every seed is not tested"
+    assert cell(table, "none", "Group", "rotmnist5k (size=14)").text == "–", "one seed is not tested"
 
 
 def test_of_errors_the_lowest_is_the_best(tmp_path: Path, write_run: WriteRun) -> None:
