@@ -1,7 +1,7 @@
 """Corrupted test images: the original ones where they are prepared, else recomputed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,13 @@ class CorruptedImages:
     images: str
     extra: Mapping[str, bool]
     corrupted: Callable[[str, int], Tensor]
+
+    def of_some(self, rows: Tensor) -> "CorruptedImages":
+        """Return the corruptions of the test images with these indices, (K,); recomputed ones have other noise."""
+        some = self.test.subset(rows)
+        if self.images == RECOMPUTED:
+            return recomputed_images(some, self.name)
+        return replace(self, test=some, corrupted=lambda *which: self.corrupted(*which).index_select(0, rows))
 
 
 def corrupted_images(test: Split, name: str, root: Path) -> CorruptedImages:

@@ -62,6 +62,9 @@ def test_they_are_used_in_place_of_recomputed_ones(tmp_path: Path) -> None:
     assert corrupted_images(test, "corruptions", tmp_path).images == "recomputed"
     folder = prepare(source, tmp_path, test)
     found = corrupted_images(test, "corruptions", tmp_path)
+    two = found.of_some(torch.tensor([1, 4]))
+    assert two.test.labels.equal(test.labels[[1, 4]])
+    assert two.corrupted("fog", 3).equal(found.corrupted("fog", 3)[[1, 4]])
     assert found.images == "original"
     assert sum(found.extra.values()) == 4
     assert list(found.extra) == list(original_corruptions("corruptions"))
