@@ -22,12 +22,11 @@ OUTSIDE = "ood"
 """The kind, beside those of transforms."""
 
 
-def check_against(kinds: Sequence[str], against: Sequence[str], draws: int, on: str | None) -> None:
+def check_against(kinds: Sequence[str], against: Sequence[str]) -> None:
     """Check what was given with --against.
 
     Raises:
-        UserError: If the kind `ood` lacks it, another kind has it, `ood` is given what it does not take, or there is no
-            such data set.
+        UserError: If the kind `ood` lacks it, another kind has it, or there is no such data set.
     """
     from augbench.bench.data.own.stored import PREPARED  # imports torch, which --help need not wait for
 
@@ -45,11 +44,6 @@ def check_against(kinds: Sequence[str], against: Sequence[str], draws: int, on: 
             datasets().get(name)
     if len(set(against)) < len(against):
         raise UserError(f"--against names a data set twice: {', '.join(against)}. Give each once.")
-    if draws or on is not None:
-        raise UserError(
-            f"--kind {OUTSIDE} takes neither --draws nor --on: it compares the run's own test images with those of "
-            "--against, without test-time draws. Omit them, or give the other kinds in a command of their own."
-        )
 
 
 def probe_outside(

@@ -12,6 +12,7 @@ from rich.table import Table
 from augbench.bench.commands.corruptions import CORRUPTED, probe_corruptions
 from augbench.bench.commands.options import DEFAULT_DATA, Data, Device, data_folder
 from augbench.bench.commands.outside import OUTSIDE, check_against, probe_outside
+from augbench.bench.commands.overlap import OVERLAP, probe_overlaps
 from augbench.bench.commands.plain import new_console
 from augbench.bench.commands.screen import progress_bars
 from augbench.bench.common.errors import UserError, one_of, shortened
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from augbench.results.studies.probes import FinishedRun
 
 
-WITHOUT_VALUES = (*CORRUPTED, OUTSIDE)
+OF_OWN_IMAGES = (OUTSIDE, OVERLAP)
+WITHOUT_VALUES = (*CORRUPTED, *OF_OWN_IMAGES)
 MOST_VALUES = 1000
 MOST_DRAWS = 1024
 
@@ -39,7 +41,8 @@ def probe(
         list[str],
         typer.Option(
             help=f"Changes of the test images: {', '.join(KINDS)}; {', '.join(CORRUPTED)}, as in CIFAR-10-C and "
-            f"CIFAR-10-C̄; {OUTSIDE}, images of other data sets. Can be repeated."
+            f"CIFAR-10-C̄; {OVERLAP}, distances of learners to these; {OUTSIDE}, images of other data sets. Can be "
+            "repeated."
         ),
     ] = ["rotation"],  # noqa: B006 - typer copies it
     values: Annotated[
@@ -71,9 +74,14 @@ def probe(
     from augbench.results.studies.probes import finished_runs
 
     corrupted, asked = [name for name in kind if name in CORRUPTED], _asked(kind, values or [])
-    check_against(kind, against or [], draws, on)
+    check_against(kind, against or [])
     if not 0 <= draws <= MOST_DRAWS:
         raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
+    if (own := [name for name in kind if name in OF_OWN_IMAGES]) and (draws or on is not None):
+        raise UserError(
+            f"--kind {own[0]} takes neither --draws nor --on: it is about the run's own test images, without test-time "
+            "draws. Omit them, or give the other kinds in a command of their own."
+        )
     if on is not None:
         datasets().get(on)
     root, here = data_folder(data), choose_device(device)
@@ -83,6 +91,8 @@ def probe(
         probe_corruptions(console, found, name, out, draws=draws, data_root=root, device=here, on=on)
     if against:
         probe_outside(console, found, against, out, data_root=root, device=here)
+    if OVERLAP in kind:
+        probe_overlaps(console, found, out, data_root=root, device=here)
     if asked:
         _probe_transforms(console, found, asked, out, draws=draws, data_root=root, device=here, on=on)
 

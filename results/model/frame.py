@@ -21,6 +21,7 @@ from augbench.bench.training.examples import Examples, read_examples
 from augbench.results.model.corruptions import COLUMNS as CORRUPTION_COLUMNS
 from augbench.results.model.corruptions import recorded_scores
 from augbench.results.model.outside import COLUMNS as OUTSIDE_COLUMNS
+from augbench.results.model.overlap import COLUMNS as OVERLAP_COLUMNS
 from augbench.results.records import rows
 from augbench.results.records.anonymous import Anonymiser
 from augbench.results.records.cache import OutcomesCache
@@ -72,6 +73,7 @@ class Runs:
         corruptions: Finished runs with scores on corrupted test images × `corruption` × `severity`: those of probes
             that were read, too, else those of `shift`; see `COLUMNS` in `corruptions.py`.
         outside: Finished runs with a probe × `against` × `score`; see `COLUMNS` in `outside.py`.
+        overlap: Finished runs with a probe × `corruption` × `severity`; see `COLUMNS` in `overlap.py`.
         problems: What was left out, and why.
         records: What the rows of `runs` are made from.
         trial_records: Trials of a tuning, which are in no frame.
@@ -91,6 +93,7 @@ class Runs:
     caches: Mapping[str, OutcomesCache] = field(default_factory=dict, repr=False)
     corruptions: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(CORRUPTION_COLUMNS)))
     outside: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(OUTSIDE_COLUMNS)))
+    overlap: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(OVERLAP_COLUMNS)))
     probes: tuple[Path, ...] = ()
 
     @cached_property

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pandas as pd
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from augbench.bench.common.errors import UserError, shortened, to_paste
 from augbench.bench.common.plain_text import safe
 from augbench.bench.common.user_input import read_user_text
 from augbench.bench.common.wording import few_names
 from augbench.bench.training.metrics import CLEAN
-from augbench.results.model import corruptions, outside
+from augbench.results.model import corruptions, outside, overlap
 from augbench.results.model.frame import KEYS, Runs
 from augbench.results.records.contents import Amount, Count, Positive, Share
 
@@ -66,6 +66,19 @@ class OutsideLine(_Line):
     against_images: Positive
 
 
+class OverlapLine(_Line):
+    """A line of `probe-overlap.csv`."""
+
+    corruptions: Literal["corruptions", "corruptions-bar"]
+    images: Literal["recomputed", "original"]
+    corruption: Name
+    severity: int = Field(ge=1, le=5)
+    extra: bool
+    distance: Amount
+    identity: Amount
+    transforms: Positive
+
+
 @dataclass(frozen=True)
 class _Kind:
     """A kind of probe: its files, what the frame of `Runs` is called, and how runs are checked against each other.
@@ -112,6 +125,16 @@ _KINDS = (
         same=("against", "test_images", "against_images"),
         what="against the same images",
     ),
+    _Kind(
+        "overlap",
+        (overlap.PROBE_FILE,),
+        OverlapLine,
+        overlap.COLUMNS,
+        key=("folder", "corruptions", "corruption", "severity"),
+        groups=("comparison", "corruptions"),
+        same=("corruption", "severity", "extra", "images", "transforms", "test_images"),
+        what="of distances to the same corruptions of the same test images",
+    ),
 )
 
 
@@ -142,13 +165,16 @@ def with_probes(runs: Runs, folders: Sequence[Path]) -> Runs:
         )
     for kind in _KINDS:
         _check(frames[kind.field], kind)
-    _check_severities(frames["corruptions"])
+    _check_severities(frames["corruptions"], {CLEAN})
+    _check_severities(frames["overlap"], set())
     together = corruptions.in_place_of(runs.corruptions, frames["corruptions"])
+    _check_scores(frames["overlap"], together, runs)
     in_order = runs.finished()[list(KEYS)].merge(together.drop(columns=list(KEYS[1:])), on="folder")
     return replace(
         runs,
         corruptions=in_order[list(corruptions.COLUMNS)],
         outside=frames["outside"],
+        overlap=frames["overlap"],
         probes=tuple(folders),
     )
 
@@ -217,8 +243,23 @@ def _check(frame: pd.DataFrame, kind: _Kind) -> None:
             )
 
 
-def _check_severities(frame: pd.DataFrame) -> None:
-    """Check that there is every severity of each corruption, and the clean images.
+def _check_scores(distances: pd.DataFrame, scores: pd.DataFrame, runs: Runs) -> None:
+    """Check that distances to corruptions have scores on these to stand beside.
+
+    Raises:
+        UserError: If none has.
+    """
+    keys = ["folder", "corruptions"]
+    if len(distances) and distances[keys].merge(scores[keys]).empty:
+        probe = to_paste("probe", runs.sources[0], "--kind", distances["corruptions"].iloc[0], "--out", "PROBES")
+        raise UserError(
+            "The distances of --kind overlap are shown beside scores on corrupted images, which these runs lack. Make "
+            f"them with `{probe}`, and give that folder with --probes, too."
+        )
+
+
+def _check_severities(frame: pd.DataFrame, needed: set[str]) -> None:
+    """Check that there is every severity of each corruption, and what else is needed.
 
     Raises:
         UserError: If the end of a file is missing, say.
@@ -226,7 +267,7 @@ def _check_severities(frame: pd.DataFrame) -> None:
     for (comparison, _), group in frame.groupby(["comparison", "corruptions"], sort=False):
         found = group.groupby("corruption", sort=False)["severity"].agg(set)
         lacking = [str(name) for name, severities in found.items() if name != CLEAN and severities != SEVERITIES]
-        lacking += [CLEAN] if CLEAN not in found else []
+        lacking += sorted(needed - set(found.index))
         if lacking:
             raise UserError(
                 f"The probes of {comparison} are cut off: there are not all severities of {few_names(lacking)}. Make "

@@ -205,6 +205,8 @@ def one_paragraph(outcome: tuple[int, str, str]) -> str:
         (("--kind", "ood", "--against", "svhn", "--against", "svhn"), "--against names a data set twice: svhn, svhn"),
         (("--kind", "ood", "--against", "svhn", "--draws", "2"), "takes neither --draws nor --on"),
         (("--kind", "ood", "--against", "svhn", "--on", "svhn"), "takes neither --draws nor --on"),
+        (("--kind", "overlap", "--draws", "2"), "--kind overlap takes neither --draws nor --on"),
+        (("--kind", "overlap", "--values", "1"), "--kind overlap takes no --values"),
         (("--kind", "ood", "--against", "svnh"), "no data set 'svnh'. Did you mean 'svhn'?"),
         (("--kind", "corruption"), "Did you mean 'corruptions'?"),
         (("--draws", "-1"), "--draws must be from 0 to 1024, not -1"),

@@ -11,6 +11,7 @@ from augbench.results.model.corruptions import COLUMNS, probe_file
 from augbench.results.model.csv_text import csv_text
 from augbench.results.model.frame import KEYS, Runs
 from augbench.results.model.outside import COLUMNS as OUTSIDE_COLUMNS
+from augbench.results.model.overlap import COLUMNS as OVERLAP_COLUMNS
 
 CORRUPTIONS = {"fog": False, "snow": False, "speckle-noise": True}
 """Names, and whether they are extra ones."""
@@ -50,6 +51,20 @@ def outside_rows(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
                 area = base + more + 0.01 * row["seed"]
                 lines.append(common | {"against": against, "score": score, "auroc": area, "fpr95": 1 - area})
     return pd.DataFrame(lines, columns=list(OUTSIDE_COLUMNS))
+
+
+def overlap_rows(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Make the frame of a probe of overlap: of all but `none`, distances that rise with the seed, least in fog."""
+    lines = []
+    for row in rows:
+        common = {key: row[key] for key in KEYS} | {"dataset": row["dataset_label"], "test_images": 100}
+        common |= {"corruptions": "corruptions", "images": "recomputed", "transforms": 50}
+        for (name, extra), nearest in zip(CORRUPTIONS.items(), (0.5, 0.8, 0.1), strict=True):
+            relative = 1 if row["method"] == "none" else nearest + 0.1 * row["seed"]
+            for severity in range(1, 6):
+                own = {"distance": relative * severity, "identity": severity}
+                lines.append(common | {"corruption": name, "severity": severity, "extra": extra} | own)
+    return pd.DataFrame(lines, columns=list(OVERLAP_COLUMNS))
 
 
 def write_corruption_probe(runs: Runs, folder: Path) -> Path:

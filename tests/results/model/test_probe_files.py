@@ -7,12 +7,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from paragraphs import fails_in_one_paragraph
-from probed import corruption_rows, outside_rows, write_corruption_probe
+from probed import corruption_rows, outside_rows, overlap_rows, write_corruption_probe
 
+from augbench.bench.common.errors import UserError
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.results.model.corruptions import BENCHMARKS, COLUMNS, probe_file
 from augbench.results.model.frame import KEYS, Runs, load_runs
 from augbench.results.model.outside import PROBE_FILE as OUTSIDE_FILE
+from augbench.results.model.overlap import PROBE_FILE as OVERLAP_FILE
 from augbench.results.model.probe_files import with_probes
 
 PROBE_FILE = probe_file("corruptions")
@@ -143,3 +145,23 @@ def test_probes_of_other_images(runs: Runs, tmp_path: Path, augbench: CommandLin
         change(expected).to_csv(path, index=False)
         code, _, said = augbench("tables", "--from", tmp_path / "out", "--probes", tmp_path / "probes")
         assert code == 2 and words in said
+
+
+def test_distances_stand_beside_scores(runs: Runs, tmp_path: Path) -> None:
+    expected = overlap_rows(runs.finished().to_dict("records"))
+    path = tmp_path / "probes" / OVERLAP_FILE
+    path.parent.mkdir()
+    expected.to_csv(path, index=False)
+    with pytest.raises(UserError, match=r"which these runs lack.* --kind corruptions --out PROBES"):
+        with_probes(runs, [tmp_path / "probes"])
+    probed = with_probes(runs, [write_corruption_probe(runs, tmp_path / "probes")])
+    pd.testing.assert_frame_equal(probed.overlap, expected, check_dtype=False)
+    for change, words in (
+        (changed(severity=0), "line 2, column severity"),
+        (changed(distance=-1), "line 2, column distance"),
+        (changed(transforms=7), "not of distances to the same corruptions"),
+        (lambda frame: frame[frame["severity"] < 5], "cut off"),
+    ):
+        change(expected).to_csv(path, index=False)
+        with pytest.raises(UserError, match=words):
+            with_probes(runs, [tmp_path / "probes"])
