@@ -21,6 +21,7 @@ from augbench.results.figures.calibration import calibration_figure, has_calibra
 from augbench.results.figures.corruptions import corruptions_figure
 from augbench.results.figures.draws import accuracy_by_draws, draws_figure
 from augbench.results.figures.learned import learned_figure, learned_figures, learned_numbers
+from augbench.results.figures.overlap import overlap_figure
 from augbench.results.figures.overview import discovered, overview_figure
 from augbench.results.figures.parameters import parameters_figures, start_and_end
 from augbench.results.figures.pareto import clocked_runs, pareto_figure
@@ -31,6 +32,7 @@ from augbench.results.figures.style import figure_style
 from augbench.results.figures.worth import worth_figure, worth_numbers
 from augbench.results.model.corruptions import BENCHMARKS
 from augbench.results.model.frame import Runs
+from augbench.results.model.overlap import gains
 from augbench.results.published import load_published
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "learned_figure",
     "learned_figures",
     "named_by_law",
+    "overlap_figure",
     "overview_figure",
     "parameters_figures",
     "pareto_figure",
@@ -102,6 +105,7 @@ def _possible(runs: Runs, published: pd.DataFrame) -> dict[str, Callable[[Runs],
         "calibration": (has_calibration(runs), lambda given: calibration_figure(given, published)),
         "draws": (len(accuracy_by_draws(runs)) > 0, draws_figure),
         "learned": (len(learned_numbers(runs)) > 0, learned_figures),
+        "overlap": (len(gains(runs.corruptions, runs.overlap)) > 0, overlap_figure),
         "overview": (bool(set(discovered(runs)["comparison"]) & probed), overview_figure),
         "parameters": (len(start_and_end(runs)) > 0, parameters_figures),
         "pareto": (clocked_runs(runs)["label"].nunique() > 1, pareto_figure),

@@ -10,6 +10,7 @@ from augbench.results.figures.style import method_looks
 from augbench.results.model.cells import LOWER_IS_BETTER
 from augbench.results.model.corruptions import BENCHMARKS, SOURCE, by_severity
 from augbench.results.model.frame import Runs
+from augbench.results.model.overlap import gains
 from augbench.results.model.table import SEVERAL_DEVICES
 from augbench.results.report.grid import only_device, significant
 from augbench.results.report.looks import look_data
@@ -142,6 +143,21 @@ def shift_data(runs: Runs) -> Json | None:
         for line in _lines_of_set(inside)
     ]
     return {"lines": lines, "sets": list(dict.fromkeys(line["set"] for line in lines))}
+
+
+def overlap_data(runs: Runs) -> Json | None:
+    """Gain (points) and smallest distance (%) of each learner and corruption; None without any."""
+    points = [
+        {
+            **{name: str(row[name]) for name in ("comparison", "label", "corruption")},
+            "set": BENCHMARKS[row["corruptions"]],
+            "distance": significant(100 * row["relative"]),
+            "gain": significant(100 * row["gain"]),
+            "seeds": row["seeds"],
+        }
+        for row in gains(runs.corruptions, runs.overlap).to_dict("records")
+    ]
+    return {"points": points} if points else None
 
 
 def _lines_of_set(frame: pd.DataFrame) -> Iterator[Json]:

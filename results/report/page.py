@@ -18,7 +18,7 @@ from augbench.results.model.corruptions import BENCHMARKS
 from augbench.results.model.findings import findings
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import run_notes
-from augbench.results.report.chart_data import Json, looks_data, pareto_data, reliability_data, shift_data
+from augbench.results.report.chart_data import Json, looks_data, overlap_data, pareto_data, reliability_data, shift_data
 from augbench.results.report.cost_grid import cost_grid
 from augbench.results.report.failed import failed_groups
 from augbench.results.report.grid import Grid, grid_of
@@ -36,7 +36,7 @@ OF_SHIFT = (*BENCHMARKS, "ood")
 """Tables of the part on other images than those of the test."""
 
 STYLES = ("page", "tables", "charts", "print")
-CHARTS = ("pareto", "reliability", "shift", "learned")
+CHARTS = ("pareto", "reliability", "shift", "overlap", "learned")
 SCRIPTS = ("dom", "axes", "marks", "pointing", "methods", "tables", *CHARTS, "start")
 
 
@@ -85,6 +85,7 @@ def report_page(runs: Runs, title: str = TITLE, *, calibrate: bool = False) -> s
         "pareto": pareto_data(runs),
         "reliability": reliability_data(runs),
         "shift": shift_data(runs),
+        "overlap": overlap_data(runs),
         "learned": learned_data(runs),
     }
     data: Json = {"looks": looks_data(runs), **{name: part for name, part in parts.items() if part is not None}}

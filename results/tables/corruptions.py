@@ -10,6 +10,7 @@ from augbench.results.model.corruptions import BENCHMARKS, main_rows, mean_score
 from augbench.results.model.definitions import numbers
 from augbench.results.model.frame import Runs
 from augbench.results.model.notes import not_probed
+from augbench.results.model.overlap import mean_distances, relative_distances
 from augbench.results.model.table import NOTHING, Cell, Column, Table, mean_cell, number, with_ends
 from augbench.results.statistics.bootstrap import Interval
 from augbench.results.tables.by_learner import Measures, tables_by_learner
@@ -21,6 +22,12 @@ _MEANS = {
     "mce": Column("mCE (%)", "mean_corruption_error", None, "ratio"),
 }
 _PAPERS = {"corruptions": "Hendrycks and Dietterich, 2019", "corruptions-bar": "Mintun, Kirillov and Xie, 2021"}
+_DISTANCE = (
+    "Distance: the smallest one between mean features of corrupted images and of the same images under one of "
+    "{transforms} transforms drawn from the learner (Mintun, Kirillov and Xie, 2021), averaged over severities, as a "
+    "fraction of that of unchanged images. Features are those of `none` with the same seed, on {images} test images; "
+    "the base of a budget is left out. Empty for learners that mix the images of a batch."
+)
 _CLEAN = Column("Accuracy, clean (%)", "clean_accuracy", None, "share")
 
 
@@ -32,16 +39,19 @@ def corruptions_tables(runs: Runs, name: str = "corruptions") -> list[Table]:
         name: The set of corruptions, of `BENCHMARKS`.
     """
     frame, finished = runs.corruptions[runs.corruptions["corruptions"] == name], runs.finished()
-    chosen = finished[finished["folder"].isin(frame["folder"])]
+    chosen, near = finished[finished["folder"].isin(frame["folder"])], runs.overlap[runs.overlap["corruptions"] == name]
     kinds = list(frame["images"].unique())
+    if frame.empty:
+        return []
 
     def measures(here: Runs, group: pd.DataFrame) -> Measures:
         of_group = frame[frame["folder"].isin(group["folder"])]
         for kind, of_kind in of_group.groupby("images", sort=False):
             yield from _measures(of_kind, asked_seeds(group), f", {kind}" if len(kinds) > 1 else "")
+        yield from _distances(near[near["folder"].isin(of_group["folder"])], asked_seeds(group))
 
     title = f"Accuracy under shift: corruptions of {BENCHMARKS[name]}, {' or '.join(kinds)}"
-    definitions = (*_definitions(frame), *not_probed(finished, chosen)) if len(frame) else ()
+    definitions = (*_definitions(frame), *_distance_definition(near), *not_probed(finished, chosen))
     return tables_by_learner(name, title, runs, chosen, measures, definitions, can_be_bold=False)
 
 
@@ -60,6 +70,27 @@ def _measures(frame: pd.DataFrame, asked: int, kind: str) -> Measures:
         heading = f"{name}{', extra' if inside['extra'].iloc[0] else ''} (%)"
         column = _named(Column(heading, f"accuracy_{name}", None, "share"), kind)
         yield column, _cells(inside, "accuracy", digits, asked)
+
+
+def _distances(near: pd.DataFrame, asked: int) -> Measures:
+    """Rows of one data set: the mean distance, and that to each corruption; none without a probe of overlap."""
+    if near.empty:
+        return
+    relative = relative_distances(near)
+    yield Column("Distance (%)", "distance", None, "ratio"), _percents(mean_distances(relative), asked)
+    for name, inside in relative.groupby("corruption", sort=False):
+        yield Column(f"Distance, {name} (%)", f"distance_{name}", None, "ratio"), _percents(inside.dropna(), asked)
+
+
+def _percents(relative: pd.DataFrame, asked: int) -> dict[str, Cell]:
+    by_label = relative.groupby("label", sort=False)["relative"]
+    return {str(label): mean_cell(values, 100, 1).of(asked) for label, values in by_label}
+
+
+def _distance_definition(near: pd.DataFrame) -> list[str]:
+    counts = {"images": "test_images", "transforms": "transforms"}
+    said = {name: numbers(near[column]) for name, column in counts.items()} if len(near) else {}
+    return [_DISTANCE.format(**said)] if said else []
 
 
 def _named(column: Column, kind: str) -> Column:

@@ -6,7 +6,13 @@ function start() {
   for (const part of document.querySelectorAll("[data-needs-script]")) part.hidden = false;
   const results = document.getElementById("results");
   startTables(results, methods);
-  const charts = { pareto: startPareto, reliability: startReliability, shift: startShift, learned: startLearned };
+  const charts = {
+    pareto: startPareto,
+    reliability: startReliability,
+    shift: startShift,
+    overlap: startOverlap,
+    learned: startLearned,
+  };
   for (const [id, begin] of Object.entries(charts)) {
     const section = document.getElementById(id);
     if (section) begin(section, data[id], methods);

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pages import HOSTILE, ROTATED, luminance
-from probed import corruption_rows, outside_rows
+from probed import corruption_rows, outside_rows, overlap_rows
 
 from augbench.bench.runs.run_folder import RunFolder
 from augbench.bench.training.examples import Examples, write_examples
@@ -333,4 +333,18 @@ def test_corruptions_are_chosen_and_read_off(compared: Runs, look: Callable[...,
     seen.page.locator("#table-ood th button", has_text="Measure").click()
     assert seen.column("table-ood", 1)[0] == "AUROC, confidence, against clothes (%)"
     assert "3 of 4 methods shown" in seen.page.inner_text("#shift [role=status]")
+    assert seen.errors == []
+
+
+def test_gains_and_distances_are_read_off(compared: Runs, look: Callable[..., Any], tmp_path: Path) -> None:
+    finished = compared.finished().to_dict("records")
+    probed = replace(compared, corruptions=corruption_rows(finished), overlap=overlap_rows(finished))
+    seen = look(write_report(probed, tmp_path / "report.html"))
+    points = seen.page.locator("#overlap .point")
+    assert points.count() == 3 * 3
+    said = [points.nth(index).get_attribute("aria-label") for index in range(9)]
+    assert "scale, fog, distance 60 %, gain 10 points, 3 seeds" in said
+    seen.page.locator("#overlap .legend button", has_text="scale").click()
+    assert points.count() == 2 * 3
+    assert seen.page.inner_text("#overlap [role=status]") == "2 of 3 methods shown."
     assert seen.errors == []

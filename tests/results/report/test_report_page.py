@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pages import HOSTILE, ROTATED, Page, luminance
-from probed import corruption_rows, outside_rows
+from probed import corruption_rows, outside_rows, overlap_rows
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.runs.run_folder import RunFolder, RunState
@@ -323,6 +323,26 @@ def test_shift_is_shown_where_it_was_probed(compared: Runs, data: dict[str, Any]
         for name, start in (("mean", 81), ("low", 80), ("high", 82)):
             assert line[name] == pytest.approx([start - step * severity for severity in range(6)])
     assert (mean["seeds"], found[HOSTILE, ROTATED, ""]["seeds"]) == (3, 1)
+
+
+def test_distances_are_shown_beside_gains(compared: Runs, read: Page) -> None:
+    rows = compared.finished().to_dict("records")
+    frames = {"corruptions": corruption_rows(rows), "overlap": overlap_rows(rows)}
+    hostile = {name: frame.replace({"corruption": {"snow": HOSTILE}}) for name, frame in frames.items()}
+    text = report_page(replace(compared, **hostile, probes=(Path("probes"),)))
+    page = Page(text)
+    assert HOSTILE not in text and page.open == []
+    assert f"Distance, {HOSTILE} (%)" in page.text and "Trained on the test?" in page.text
+    assert "#overlap" in {given.get("href") for _, given in page.tags}
+    points = json.loads(page.texts["script"][0])["overlap"]["points"]
+    (found,) = [
+        point
+        for point in points
+        if (point["label"], point["comparison"], point["corruption"]) == ("scale", ROTATED, HOSTILE)
+    ]
+    assert (found["set"], found["seeds"], len(points)) == ("CIFAR-10-C", 3, 3 * 2 * 3)
+    assert (found["distance"], found["gain"]) == (pytest.approx(90), pytest.approx(10))
+    assert "Trained on the test?" not in read.text
 
 
 def test_images_of_other_data_sets_are_shown_alone(compared: Runs) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import headings, texts
-from probed import corruption_rows, outside_rows
+from probed import corruption_rows, outside_rows, overlap_rows
 from scipy import stats
 
 from augbench.bench.runs.run_folder import RunFolder
@@ -97,6 +97,22 @@ def test_draws_and_other_images_are_said(runs: Runs) -> None:
         "averaged over 4 test-time draws" in said and "mnist5k (size=14): the test images are those of letters" in said
     )
     assert "test-time" not in " ".join(corruptions_tables(runs)[0].definitions)
+
+
+def test_distances_stand_beside_the_scores(runs: Runs) -> None:
+    rows = [row for row in runs.finished().to_dict("records") if row["method"] == "none" or row["seed"] == 0]
+    (table,) = corruptions_tables(replace(runs, overlap=overlap_rows(rows)))
+    found = texts(table)
+    assert {name: cells for name, cells in found.items() if name.startswith("Distance")} == {
+        "Distance (%)": ["100.0 ± 0.0", "65.0 (1/2)"],  # of fog and snow; without scores fixed is not there
+        "Distance, fog (%)": ["100.0 ± 0.0", "50.0 (1/2)"],
+        "Distance, snow (%)": ["100.0 ± 0.0", "80.0 (1/2)"],
+        "Distance, speckle-noise (%)": ["100.0 ± 0.0", "10.0 (1/2)"],
+    }
+    assert "50 transforms drawn from the learner" in " ".join(table.definitions)
+    (table,) = corruptions_tables(replace(runs, overlap=overlap_rows(rows).query("label == 'none'")))
+    assert texts(table)["Distance (%)"] == ["100.0 ± 0.0", "–"], "a learner that mixes images"
+    assert "Distance" not in " ".join(corruptions_tables(runs)[0].definitions)
 
 
 def test_images_of_other_data_sets(runs: Runs) -> None:
