@@ -1,6 +1,5 @@
 """`augbench list`: what is registered, and the details of one entry."""
 
-import json
 import textwrap
 from collections.abc import Callable
 from enum import StrEnum
@@ -13,6 +12,7 @@ from rich.table import Table
 from augbench.bench.commands.options import AsJson
 from augbench.bench.commands.plain import new_console, print_json
 from augbench.bench.common.errors import UserError, one_of
+from augbench.bench.common.toml_files import in_toml
 from augbench.bench.contract.search_space import KEY as TUNED
 from augbench.bench.contract.search_space import Range
 from augbench.bench.experiment.budgets import PaperBudget, budgets
@@ -120,7 +120,7 @@ def _budget_cards() -> dict[str, dict[str, Any]]:
 
 
 def _toml_lines(table: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{key} = {json.dumps(value)}" for key, value in table.items())
+    return tuple(f"{key} = {in_toml(value)}" for key, value in table.items())
 
 
 def _paper_card(dataset: str, entry: PaperBudget) -> dict[str, Any]:
@@ -128,7 +128,8 @@ def _paper_card(dataset: str, entry: PaperBudget) -> dict[str, Any]:
     whose = "authors" if entry.recipe else "paper"
     lines = [f"# stated by the {whose}: {entry.stated}", f"# decided: {entry.decided}", "[comparisons.budget]"]
     content = budget.model_dump(exclude_unset=True)
-    base = {"base": [step.name for step in budget.base]} if budget.base else {}
+    steps = [step.name if step.pixels is None else step.model_dump() for step in budget.base]
+    base = {"base": steps} if steps else {}
     text = "\n".join([*lines, *_toml_lines(content | base), ""])
     optimizer = f"{budget.optimizer}, rate {budget.learning_rate:g}, {budget.schedule}"
     title = f"{optimizer}; {budget.epochs} epochs, batches of {budget.batch_size}"

@@ -1,5 +1,6 @@
 """Suites and profiles as TOML: built-in ones by name, a user's own by path."""
 
+import json
 import re
 import sys
 import tomllib
@@ -73,6 +74,21 @@ def parse_toml(text: str, where: str, example: str) -> dict[str, Any]:
         raise UserError(f"{where} is not valid TOML: {error}. `{example}` prints one to copy.") from None
     except RecursionError:
         raise UserError(f"{where} is nested too deeply to be read. `{example}` prints one to copy.") from None
+
+
+def in_toml(value: Any) -> str:
+    """Write a value in one line of TOML; keys of tables whose value is None are left out."""
+    if isinstance(value, Mapping):
+        given = {key: each for key, each in value.items() if each is not None}
+        return f"{{ {', '.join(f'{_key(key)} = {in_toml(each)}' for key, each in given.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(in_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(key: str) -> str:
+    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
+    return key if bare else json.dumps(key, ensure_ascii=False)
 
 
 HEADER = re.compile(r"\s*(\[\[?)([^\[\]]+)\]\]?")

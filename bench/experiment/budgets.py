@@ -151,10 +151,14 @@ class Budgets:
 
 @cache
 def recipe_of(budget: Budget, dataset: str, network: str) -> str:
-    """Name the recipe for a data set and network that a budget has, whatever its epochs; empty if there is none."""
+    """Name the recipe for a data set and network that a budget has, whatever its epochs; empty if there is none.
+
+    Of a network that no recipe is for, such as that of the level `smoke`, it is that of any other network.
+    """
     own = {"epochs", "equal", "copies_in_batch", "baseline_copies", "acceleration"}
     content = budget.model_dump(exclude=own)
-    entries = [entry for entry in budgets().papers if dataset in entry.datasets and network == entry.network]
+    entries = [entry for entry in budgets().papers if dataset in entry.datasets]
+    entries = [entry for entry in entries if entry.network == network] or entries
     found = [entry.recipe for entry in entries if entry.paper.model_dump(exclude=own) == content]
     return next(filter(None, found), "")
 

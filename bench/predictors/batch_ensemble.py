@@ -43,8 +43,8 @@ class BatchEnsemble(SharedWeights[BatchEnsembleSettings]):
     title = "4 members that share weights, with vectors of their own in each layer"
     paper = "Wen et al., BatchEnsemble, ICLR 2020; constants of Nado et al., Uncertainty Baselines, 2021"
     deviations = (
-        "epochs, steps and weight decay are those of the budget, not 250 epochs and 3e-4 in the loss; α and γ do not "
-        "decay, as published",
+        "epochs, steps and weight decay are those of the budget; the published ones are its recipe `batch-ensemble`; α "
+        "and γ do not decay, as published",
     )
     settings_type = BatchEnsembleSettings
 

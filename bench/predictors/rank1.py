@@ -68,8 +68,8 @@ class Rank1(SharedWeights[Rank1Settings]):
     title = "BatchEnsemble with vectors from normal distributions that are learned"
     paper = "Dusenberry et al., Efficient and Scalable Bayesian Neural Nets with Rank-1 Factors, ICML 2020"
     deviations = (
-        "epochs, steps and weight decay are those of the budget, not 250 epochs and 1e-4 in the loss; μ and σ do not "
-        "decay, as published, and KL is annealed over the same share of the training, 200 of 250 epochs",
+        "epochs, steps and weight decay are those of the budget; the published ones are its recipe `rank-1`; μ and σ "
+        "do not decay, as published, and KL is annealed over the same share of the training, 200 of 250 epochs",
         "in prediction the vectors of a sample are the same for all images, so that one depends on no other",
     )
     settings_type = Rank1Settings

@@ -177,7 +177,8 @@ class SNGP(Predictor[SNGPSettings]):
         "mean_field is π/8, its value in theory; the published 20 and 7.5 were chosen where P has about an eighth of "
         "the images, so that they mean nothing here",
         "P counts each training image once, whatever the number of copies",
-        "epochs, steps and weight decay are those of the budget; the last layer does not decay, as published",
+        "epochs, steps and weight decay are those of the budget; the published ones are its recipe `sngp`; the last "
+        "layer does not decay, as published",
         "dropout is on the input of convolutions of more than one pixel and of the last layer, but for the first",
     )
     settings_type = SNGPSettings

@@ -1,12 +1,12 @@
 """What a tuning leaves behind: `tuning.json` with all trials, and `best.toml`, a suite with the best values."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from augbench.bench.common.errors import UserError, to_paste
 from augbench.bench.common.files import make_folder, read_json, write_json, write_text
+from augbench.bench.common.toml_files import in_toml
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import parse_suite
 from augbench.bench.experiment.tuning_cost import NAME, TuningCost
@@ -151,21 +151,21 @@ def suite_text(tuning: Tuning, best: Outcome, cost: TuningCost, seeds: Sequence[
     budget = base.budget.model_dump(mode="json")
     lines = [
         *(f"# {line}" for line in _story(tuning, best, cost)),
-        f"name = {_toml(f'tuned-{base.method.name}-{base.dataset.name}')}",
-        f"title = {_toml(f'{base.method.name} with tuned hyperparameters on {base.dataset.name}')}",
-        f"seeds = {_toml(list(seeds))}",
-        *([f"protocol = {_toml(protocol)}"] if protocol else []),
+        f"name = {in_toml(f'tuned-{base.method.name}-{base.dataset.name}')}",
+        f"title = {in_toml(f'{base.method.name} with tuned hyperparameters on {base.dataset.name}')}",
+        f"seeds = {in_toml(list(seeds))}",
+        *([f"protocol = {in_toml(protocol)}"] if protocol else []),
         "",
         "[[comparisons]]",
-        f"network = {_toml(base.network.name)}",
+        f"network = {in_toml(base.network.name)}",
         *_predictors(base),
-        f"datasets = [{_toml(dataset)}]",
+        f"datasets = [{in_toml(dataset)}]",
         "methods = [",
-        f"    {_toml(method)},",
+        f"    {in_toml(method)},",
         "]",
         "",
         "[comparisons.budget]",
-        *(f"{key} = {_toml(value)}" for key, value in budget.items() if value is not None),
+        *(f"{key} = {in_toml(value)}" for key, value in budget.items() if value is not None),
     ]
     return "\n".join(lines) + "\n"
 
@@ -173,7 +173,7 @@ def suite_text(tuning: Tuning, best: Outcome, cost: TuningCost, seeds: Sequence[
 def _predictors(base: RunSpec) -> list[str]:
     """Name the predictor of a suite; nothing for `single`."""
     one = base.predictor
-    return [f"predictors = [{_toml({'name': one.name, 'settings': one.settings})}]"] if one else []
+    return [f"predictors = [{in_toml({'name': one.name, 'settings': one.settings})}]"] if one else []
 
 
 def _story(tuning: Tuning, best: Outcome, cost: TuningCost) -> list[str]:
@@ -189,18 +189,3 @@ def _story(tuning: Tuning, best: Outcome, cost: TuningCost) -> list[str]:
         f"Best: trial {best.trial.number}, {100 * (best.accuracy or 0):.2f} % of the validation images, which are part "
         "of the training images; test images were not looked at.",
     ]
-
-
-def _toml(value: Any) -> str:
-    """Write a value in one line of TOML."""
-    if isinstance(value, Mapping):
-        given = {key: each for key, each in value.items() if each is not None}
-        return f"{{ {', '.join(f'{_key(key)} = {_toml(each)}' for key, each in given.items())} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _key(key: str) -> str:
-    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if bare else json.dumps(key, ensure_ascii=False)

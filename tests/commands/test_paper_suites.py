@@ -3,7 +3,7 @@
 import json
 import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,26 @@ def test_a_smoke_run_is_finite_and_repeats_bit_for_bit(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "dropped", "runs"),
+    [
+        # `none` with three recipes and TrivialAugment with one, on the same network
+        ("published-cifar10", ("randaugment-wide", "autoaugment", "fast-aa", "dada"), 4),
+        # `fixed`, and `none` with four recipes, three of them of predictors
+        ("paper-calibration-cifar10", ("augerino+flips", "fast-aa", "faster-aa", "scale"), 5),
+    ],
+)
 def test_a_smoke_run_of_recipes_is_finite(
-    prepared_root: Path, tmp_path: Path, augbench: CommandLine, outcome: Outcome
+    prepared_root: Path,
+    tmp_path: Path,
+    augbench: CommandLine,
+    outcome: Outcome,
+    name: str,
+    dropped: Sequence[str],
+    runs: int,
 ) -> None:
-    dropped = ("randaugment-wide", "autoaugment", "fast-aa", "dada")
-    lines = built_in_suites()["published-cifar10"].splitlines()
-    text = "\n".join(line for line in lines if not any(f'name = "{name}"' in line for name in dropped))
+    lines = built_in_suites()[name].splitlines()
+    text = "\n".join(line for line in lines if not any(f'name = "{method}"' in line for method in dropped))
     (tmp_path / "some.toml").write_text(text)
     options = ("--budget", "smoke", "--device", "cpu", "--workers", "1")
     code, _, errors = augbench(
@@ -62,7 +76,7 @@ def test_a_smoke_run_of_recipes_is_finite(
     )
     assert code == 0, errors
     ended = [outcome(folder)["result"]["metrics"]["0"]["nll"]["values"] for folder in run_folders(tmp_path / "out")]
-    assert len(ended) == 4, "of none with three recipes and TrivialAugment with one, on the same network"
+    assert len(ended) == runs
     assert all(math.isfinite(value) for values in ended for value in values)
 
 
@@ -84,6 +98,8 @@ def test_budgets_have_cards_and_levels_show_in_a_plan(tmp_path: Path, augbench: 
     _, text, _ = augbench("list", "budgets", "cifar10/wrn-28-10/autoaugment")
     assert tomllib.loads(text) == tables["cifar10/wrn-28-10/autoaugment"]
     assert titles["rotmnist/smallnet"] == "adam, rate 0.02, cosine; 300 epochs, batches of 128"
+    _, text, _ = augbench("list", "budgets", "cifar10/wrn-28-10/sngp")
+    assert 'base = [{ name = "crop", pixels = 2 }, "flip"]' in text
     _, text, _ = augbench("list", "budgets", "smoke")
     assert 'network = "tiny"' in text
     code, text, _ = augbench("plan", "paper-svhn", "--budget", "quick", "--out", tmp_path / "out")

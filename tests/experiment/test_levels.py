@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -15,7 +17,11 @@ from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.experiment.suite import Suite, load_suite, parse_suite
 
-PAPER_SUITES = ("paper-rotmnist", "paper-cifar10", "paper-cifar100", "paper-svhn", "paper-ablation")
+CALIBRATION_SUITES = ("paper-calibration-cifar10", "paper-calibration-cifar100")
+PAPER_SUITES = (
+    *("paper-rotmnist", "paper-cifar10", "paper-cifar100", "paper-svhn", "paper-ablation"),
+    *CALIBRATION_SUITES,
+)
 SUITE = """
 name = "levelled"
 title = "Levelled"
@@ -59,6 +65,59 @@ def test_recipes_are_those_of_their_authors_code() -> None:
     assert fast.learning_rate_at(5 * 98, 200 * 98) == pytest.approx(0.4)
     assert recipe_of(budgets().paper("cifar10", "wrn-28-10"), "cifar10", "wrn-28-10") == ""
     assert recipe_of(fast, "cifar10", "wrn-28-10") == ""  # it is that for wrn-40-2
+
+
+@pytest.mark.parametrize("dataset", ["cifar10", "cifar100"])
+@pytest.mark.parametrize(
+    ("recipe", "epochs", "images", "base_rate", "penalty", "decays"),
+    [
+        ("deterministic", 200, 512, 0.1, 2e-4, (60, 120, 160)),
+        ("batch-ensemble", 250, 128, 0.1, 3e-4, (80, 160, 180)),
+        ("rank-1", 250, 128, 0.1, 1e-4, (80, 160, 180)),
+        ("sngp", 250, 256, {"cifar10": 0.08, "cifar100": 0.04}, 3e-4, (60, 120, 160)),
+    ],
+)
+def test_recipes_of_predictors_are_the_flags_of_their_authors_scripts(
+    recipe: str, epochs: int, images: int, base_rate: Any, penalty: float, decays: Sequence[int], dataset: str
+) -> None:
+    """Rates are for 128 images, decays for 200 epochs, and the penalty is l Σ w², whose gradient is 2 l w."""
+    budget = budgets().paper(dataset, "wrn-28-10", recipe)
+    assert (budget.epochs, budget.batch_size, budget.optimizer, budget.momentum) == (epochs, images, "sgd", 0.9)
+    assert (budget.weight_decay, budget.decayed) == (pytest.approx(2 * penalty), "all")
+    assert [(step.name, step.pixels) for step in budget.base] == [("crop", 2), ("flip", None)]
+    steps = 390  # of an epoch
+    rate = (base_rate if isinstance(base_rate, float) else base_rate[dataset]) * images / 128
+    for step in range(0, epochs * steps, 10):
+        epoch = step / steps
+        passed = sum(epoch >= decay * epochs // 200 for decay in decays)
+        expected = rate * epoch if epoch < 1 else rate * 0.2**passed
+        assert budget.learning_rate_at(step, epochs * steps) == pytest.approx(expected)
+    assert recipe_of(budget, dataset, "wrn-28-10") == recipe
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), list(zip(CALIBRATION_SUITES, ("paper-cifar10", "paper-cifar100"), strict=True))
+)
+@pytest.mark.parametrize("level", LevelName)
+def test_the_figure_of_calibration_has_the_paper_s_runs_and_predictors_by_their_recipes(
+    name: str, part: str, level: LevelName
+) -> None:
+    specs = {(spec.learner, _recipe(spec)): spec for spec in specs_of(name, level) if spec.seed == 0}
+    learners = ("fixed", "augerino+flips", "fast-aa", "faster-aa", "scale")
+    predictors = {"batch-ensemble": "batch-ensemble", "rank-1": "rank-1", "sngp-ensemble": "sngp"}
+    expected = {("none", "deterministic"), *((f"none × {name}", recipe) for name, recipe in predictors.items())}
+    assert set(specs) == {*((learner, "") for learner in learners), *expected}
+    shared = {spec.identity for spec in specs_of(part, level)}
+    assert {learner for (learner, _), spec in specs.items() if spec.identity in shared} == set(learners)
+    test_time_draws = (1,) if level is LevelName.SMOKE else (4, 8)
+    assert {spec.protocol.test_time_draws for spec in specs.values()} == {test_time_draws}
+
+
+def test_the_name_of_a_recipe_stays_with_a_network_that_no_recipe_is_for() -> None:
+    budget = budgets().paper("cifar10", "wrn-28-10", "rank-1")
+    assert recipe_of(budget, "cifar10", "tiny") == "rank-1"
+    assert recipe_of(budget, "cifar10", "wrn-40-2") == "", "which has recipes of its own"
+    assert recipe_of(budget, "mnist5k", "tiny") == ""
 
 
 def _recipe(spec: RunSpec) -> str:
@@ -158,7 +217,7 @@ def test_the_whole_comparison_holds_every_run_of_its_parts_once_seed_by_seed() -
     assert len({spec.identity for spec in whole}) == len(whole)
     assert {spec.identity for spec in whole} == set(parts)
     shared = [identity for identity, count in Counter(parts).items() if count > 1]
-    assert len(shared) == 2 * 5, "scale and none on CIFAR-10, with five seeds each"
+    assert len(shared) == (6 + 5) * 5, "six learners on CIFAR-10 and five on CIFAR-100, with five seeds each"
     assert [spec.seed for spec in whole] == sorted(spec.seed for spec in whole)
     assert {spec.seed for spec in whole} == {0, 1, 2, 3, 4}
 
