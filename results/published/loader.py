@@ -33,7 +33,8 @@ class PublishedNumber(BaseModel):
         table: Where in the source it stands.
         dataset: Data set, by our registered name.
         network: Network, by our registered name.
-        method: Method, by our registered name if it is the same method, else by its name in the source.
+        method: Method, by our registered name if it is the same method, such as "none" or "none × batch-ensemble" with
+            a predictor, else by its name in the source.
         variant: What sets it apart from other numbers of the same method in the source, or empty.
         draws: Number of test-time draws; 0 for none, empty where it does not apply.
         metric: One of `METRICS`, or a learned number such as "range/rotation".
@@ -47,8 +48,8 @@ class PublishedNumber(BaseModel):
         setup: Other differences from our method of this name, and what is not stated: clauses without a full stop.
         recipe: Name of the recipe, as in `augbench list budgets`, that a run must have to stand beside the number;
             numbers without one stand beside runs without one.
-        settings: Where there is a recipe, the hyperparameters that differ from their defaults, as labels show them:
-            a run must have these and no others.
+        settings: Where there is a recipe, the hyperparameters and settings of a predictor that differ from their
+            defaults, as labels show them: a run must have these and no others.
         note: What else a reader has to know.
     """
 

@@ -136,14 +136,15 @@ def _recipe(budget: Budget, dataset: str, network: str) -> str | None:
     if not recipe:
         return None if budget.base else ""
     plain = budget.model_copy(update={"acceleration": Acceleration()})
-    return recipe if plain == budgets().paper(dataset, network, recipe) else None
+    return recipe if plain in [entry.paper for entry in budgets().of_recipe(recipe)] else None
 
 
 def _pairs(runs: Runs, group: pd.DataFrame, published: pd.DataFrame) -> list[_Pair]:
     """Put our cells and published numbers of one comparison together, by method, metric and draws."""
     pairs = []
     for label, inside in group.groupby("label", sort=False):
-        settings = settings_in_words(_spec_of(runs, inside).method.settings)
+        spec = _spec_of(runs, inside)
+        settings = settings_in_words({**spec.method.settings, **(spec.predictor.settings if spec.predictor else {})})
         same = (published["recipe"] == "") | (published["settings"] == settings)
         of_method = published[same & (published["method"] == inside["method"].iloc[0])]
         setup = _setup(runs, inside) if len(of_method) else {}
@@ -166,11 +167,18 @@ def _setup(runs: Runs, inside: pd.DataFrame) -> dict[str, int]:
         if record.result is not None and record.name in set(inside["folder"]):
             result, budget = record.result, record.spec.budget
             epochs = result.epochs or budget.epochs
-            copies = max(1, round(result.image_passes.get("training", 0) / (epochs * result.train_images)))
+            passes = result.image_passes.get("training", 0) / _members(record.spec)
+            copies = max(1, round(passes / (epochs * result.train_images)))
             setup = {"epochs": epochs, "batch_size": budget.images_in_batch(copies), "copies": copies}
             for name, value in setup.items():
                 values[name].add(value)
     return {name: found.pop() for name, found in values.items() if len(found) == 1}
+
+
+def _members(spec: RunSpec) -> int:
+    """How often each copy goes through the network in training."""
+    members = spec.predictor.all_settings.get("members") if spec.predictor else None
+    return members if isinstance(members, int) else 1
 
 
 def _ours(runs: Runs, group: pd.DataFrame, label: str, metric: str, draws: int | None) -> Cell:

@@ -51,6 +51,7 @@ def write_run_folder(
     gpu: bool | None = None,
     environment: Mapping[str, Any] = MappingProxyType({}),
     predictor: str = "",
+    predictor_settings: Mapping[str, Any] = MappingProxyType({}),
     **measured: Any,
 ) -> RunFolder:
     """Write one run folder below `root`, the folder given as --out.
@@ -62,13 +63,15 @@ def write_run_folder(
     `gpu` says whether the device is one, with the entries of `environment` besides. `measured` is for `_measured`.
     """
     checksum = "sha256:0123456789abcdef"
+    usual = {} if "members" in predictor_settings else {"members": 4}
+    chosen = Component(name=predictor, version=1, settings=dict(predictor_settings), defaults=usual)
     spec = RunSpec(
         protocol=protocol or Protocol(),
         method=Component(name=method, version=version, settings=dict(settings or {}), defaults={"copies": 1}),
         dataset=Component(name=dataset, version=dataset_version, settings=dict(options), checksum=checksum),
         network=Component(name="tiny", version=1),
         budget=Budget(epochs=epochs, **budget),
-        predictor=Component(name=predictor, version=1) if predictor else None,
+        predictor=chosen if predictor else None,
         seed=seed,
     )
     folder = RunFolder(root / "runs" / spec.folder_name)
@@ -97,6 +100,7 @@ def _measured(
     training_seconds: float = 10.0,
     search_seconds: float = 0.0,
     search_passes: int = 0,
+    training_passes: int = 8000,
     compilation_seconds: float = 0.0,
     plain_steps: float | None = None,
     plain_step_ms: Sequence[float] = (2.0, 2.0, 2.0),
@@ -123,7 +127,7 @@ def _measured(
         "metrics": {str(draws): _metrics(value) for draws, value in by_draws.items()},
         "rotation_probe": {"degrees": PROBE_DEGREES[: len(probe)], "accuracy": list(probe), "pixels": probe_pixels},
         "seconds": {name: dict(seconds) for name in device.split(" + ")},
-        "image_passes": {"search": search_passes, "training": 8000, "evaluation": 4, "compilation": 0},
+        "image_passes": {"search": search_passes, "training": training_passes, "evaluation": 4, "compilation": 0},
         **steps,
         **law,
         **({} if recovery is None else {"recovery": dict(recovery)}),

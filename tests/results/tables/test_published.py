@@ -156,6 +156,19 @@ def test_numbers_of_a_recipe_stand_beside_its_runs(tmp_path: Path, write_run: Wr
     assert not any("SCALE paper" in note for note in table.notes), "whose numbers are of another recipe"
 
 
+def test_numbers_of_a_predictor_stand_beside_its_runs(tmp_path: Path, write_run: WriteRun) -> None:
+    about: dict[str, Any] = {"dataset": "cifar10", "options": {}, "predictor": "batch-ensemble", "epochs": 250}
+    about |= {"budget": recipe("batch-ensemble"), "training_passes": 250 * 4000 * 4}
+    write_run("none", **about)
+    write_run("none", **about, predictor_settings={"members": 8})
+    write_run("scale", **about)
+    (table,) = published_tables(with_network(tmp_path, "wrn-28-10"))
+    numbers = {"accuracy (%)": "96.3 [1]", "ECE": "0.0177 [1]", "NLL": "0.136 [1]"}
+    expected = {f"none × batch-ensemble: {measure}": number for measure, number in numbers.items()}
+    assert {label: cells[1] for label, cells in texts(table).items()} == expected
+    assert not [note for note in table.notes if "copies of each image" in note], "since four members see each once"
+
+
 @pytest.mark.parametrize(
     ("method", "change", "settings"),
     [
