@@ -1,7 +1,8 @@
 """Expected calibration error against classification error, with their spread and what others have published."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,17 @@ from augbench.bench.common.errors import UserError
 from augbench.bench.common.wording import counted, few_names
 from augbench.results.figures.notes import caveats, means_text
 from augbench.results.figures.panels import new_panels
-from augbench.results.figures.style import CROWD, Look, figure_style, in_front, method_looks
+from augbench.results.figures.style import Colour, Look, figure_style, in_front, method_looks
 from augbench.results.model.frame import Runs
 from augbench.results.published import load_published
 from augbench.results.statistics.summary import summarise
 
 SEEDS, REPEATS = "seeds", "repeats"
 _MOST_DRAWS = 3  # numbers of test-time draws in a panel; of more only the largest is drawn
+_CROWD = 10  # methods in a panel: marks are easier to tell apart than lines
 _ALWAYS_NEAR = 0.02  # shares; farther, published points are drawn up to the extent of our own from these
 _TRIANGLES = ("^", "v", "<", ">")
-_PEER_COLOUR, _NUMBER_COLOUR = "0.25", "0.3"
+_EDGE, _NUMBER_COLOUR = "0.15", "0.3"
 
 
 @dataclass(frozen=True)
@@ -91,14 +93,41 @@ def has_calibration(runs: Runs) -> bool:
     return bool((runs.scores["metric"] == "ece").any())
 
 
+def of_data_sets(runs: Runs) -> tuple[Runs, list[str]]:
+    """Make comparisons one that differ in nothing but their budget; a letter in each label then tells the budget.
+
+    Returns:
+        The runs, with comparisons such as "cifar10" and labels such as "scale [a]" where budgets differ, and what the
+        letters stand for, such as "[a] 200 epochs".
+    """
+    frame = runs.runs
+    several = frame.groupby(["dataset_label", "network", "protocol"])["budget"].transform("nunique") > 1
+    marks = {str(budget): f"[{_letter(place)}]" for place, budget in enumerate(frame.loc[several, "budget"].unique())}
+    pairs = frame.loc[several, ["comparison", "budget"]].drop_duplicates().itertuples(index=False, name=None)
+    known = {str(name): (str(name).replace(f", {budget}", "", 1), f" {marks[budget]}") for name, budget in pairs}
+
+    def renamed(one: pd.DataFrame) -> pd.DataFrame:
+        found = [known.get(name, (name, "")) for name in one["comparison"]]
+        labels = [label + mark for label, (_, mark) in zip(one["label"], found, strict=True)]
+        return one.assign(comparison=[name for name, _ in found], label=labels)
+
+    legend = [f"{mark} {budget}" for budget, mark in marks.items()]
+    return replace(runs, runs=renamed(frame), scores=renamed(runs.scores)), legend
+
+
+def _letter(place: int) -> str:
+    turn, letter = divmod(place, len(ascii_lowercase))
+    return f"{ascii_lowercase[letter]}{turn or ''}"
+
+
 def peers(runs: Runs, comparison: str, published: pd.DataFrame) -> pd.DataFrame:
     """Select published numbers, from `load_published`, for the data set and network of a comparison.
 
     Data sets with options of their own have none.
 
     Returns:
-        A row for each method and source that has both numbers: `method`, `source`, `error` and `ece` in [0, 1], and
-        `setup`, the known differences from ours.
+        A row for each method and source that has both numbers: `method`, `source`, `error` and `ece` in [0, 1],
+        `recipe`, and `setup`, the known differences from ours.
     """
     ours = runs.runs[runs.runs["comparison"] == comparison].iloc[0]
     same = (published["dataset"] == ours["dataset_label"]) & (published["network"] == ours["network"])
@@ -106,16 +135,17 @@ def peers(runs: Runs, comparison: str, published: pd.DataFrame) -> pd.DataFrame:
     keys = ["source", "table", "method", "variant", "draws"]
     values = rows.drop_duplicates([*keys, "metric"]).set_index([*keys, "metric"])["value"]
     wide: pd.DataFrame = values.unstack("metric").reindex(columns=["accuracy", "ece"]).dropna().reset_index()
-    setups = rows.drop_duplicates(keys).set_index(keys)["setup"]
-    wide = wide.assign(error=1 - wide["accuracy"]).join(setups, on=keys).fillna({"setup": ""})
-    return wide[["method", "source", "error", "ece", "setup"]]
+    about = rows.drop_duplicates(keys).set_index(keys)[["recipe", "setup"]]
+    wide = wide.assign(error=1 - wide["accuracy"]).join(about, on=keys).fillna({"recipe": "", "setup": ""})
+    return wide[["method", "source", "error", "ece", "recipe", "setup"]]
 
 
 def calibration_figure(runs: Runs, published: pd.DataFrame | None = None) -> Figure:
-    """Draw calibration error (%) against classification error (%), a panel for each data set.
+    """Draw calibration error (%) against classification error (%), a panel for each data set and network.
 
-    A mark for each method and number of test-time draws, which stands beside it; an ellipse around it is as wide and
-    as high as two standard deviations. Triangles are published numbers of other methods.
+    A mark for each method, budget and number of test-time draws, which stands beside it; an ellipse around it is as
+    wide and as high as two standard deviations. Triangles are published numbers, in the colour of the method if it is
+    one of ours.
 
     Args:
         runs: What to draw.
@@ -124,25 +154,30 @@ def calibration_figure(runs: Runs, published: pd.DataFrame | None = None) -> Fig
     Raises:
         UserError: If no run is finished or none has a calibration error.
     """
-    finished = runs.finished()
+    merged, budgets = of_data_sets(runs)
+    finished = merged.finished()
     published = load_published() if published is None else published
-    by_panel = {name: spots(runs, name) for name in dict.fromkeys(finished["comparison"])}
-    most_draws = 1 if finished["label"].nunique() > CROWD else _MOST_DRAWS
+    by_panel = {name: spots(merged, name) for name in dict.fromkeys(finished["comparison"])}
+    most_draws = 2 if finished["label"].nunique() > _CROWD else _MOST_DRAWS
     by_panel = {name: _fewer_draws(inside, most_draws) for name, inside in by_panel.items() if inside}
     if not by_panel:
         raise UserError("No finished run has both an accuracy and an expected calibration error: nothing to draw.")
-    others = {name: peers(runs, name, published) for name in by_panel}
+    others = {name: peers(merged, name, published) for name in by_panel}
     shown = {name: inside[_near(by_panel[name], inside)] for name, inside in others.items()}
-    looks = method_looks(runs.runs)
+    looks = method_looks(merged.runs)
+    pairs = merged.runs[["method", "label"]].itertuples(index=False, name=None)
+    colours = {str(method): looks[label].colour for method, label in pairs}
     known = list(dict.fromkeys(method for inside in shown.values() for method in inside["method"]))
     labels = list(dict.fromkeys(spot.label for inside in by_panel.values() for spot in inside))
     with figure_style():
         left_out = {name: others[name].drop(shown[name].index) for name in by_panel}
-        notes = _notes(runs, by_panel, shown, left_out)
-        panels = new_panels(list(by_panel), labels, notes, others=[*map(_peer_name, known)], share_y=False)
+        notes = [*_notes(merged, by_panel, shown, left_out, budgets), *caveats(runs)]
+        panels = new_panels(
+            list(by_panel), labels, notes, others=[*map(_peer_name, known)], share_y=False, crowd=_CROWD
+        )
         for panel in panels:
             axes, (name, inside) = panel.axes, list(by_panel.items())[panel.index]
-            _draw_peers(axes, shown[name], known)
+            _draw_peers(axes, shown[name], known, colours)
             _draw_spots(axes, inside, in_front(looks, panel.labels))
             axes.set_xlim(_limits([end for spot in inside for end in spot.extent[0]], shown[name]["error"]))
             axes.set_ylim(_limits([end for spot in inside for end in spot.extent[1]], shown[name]["ece"]))
@@ -209,12 +244,12 @@ def _draw_ellipse(axes: Axes, spot: Spot, look: Look) -> None:
     axes.add_patch(ellipse)
 
 
-def _draw_peers(axes: Axes, inside: pd.DataFrame, known: Sequence[str]) -> None:
+def _draw_peers(axes: Axes, inside: pd.DataFrame, known: Sequence[str], colours: Mapping[str, Colour]) -> None:
     for method, error, ece in inside[["method", "error", "ece"]].itertuples(index=False):
         turn, place = divmod(known.index(method), len(_TRIANGLES))
-        (mark,) = axes.plot(100 * error, 100 * ece, _TRIANGLES[place], color=_PEER_COLOUR, label=_peer_name(method))
-        inner = (_PEER_COLOUR, "white", "0.7")[turn % 3]
-        mark.set(linestyle="none", markersize=4, markerfacecolor=inner, markeredgewidth=0.7, zorder=2)
+        (mark,) = axes.plot(100 * error, 100 * ece, _TRIANGLES[place], color=_EDGE, label=_peer_name(method))
+        mark.set(linestyle="none", markersize=4.5, markeredgewidth=0.8, zorder=2)
+        mark.set_markerfacecolor(colours.get(method, (_EDGE, "white", "0.7")[turn % 3]))
 
 
 def _peer_name(method: str) -> str:
@@ -222,7 +257,11 @@ def _peer_name(method: str) -> str:
 
 
 def _notes(
-    runs: Runs, by_panel: dict[str, list[Spot]], shown: dict[str, pd.DataFrame], left_out: dict[str, pd.DataFrame]
+    runs: Runs,
+    by_panel: dict[str, list[Spot]],
+    shown: dict[str, pd.DataFrame],
+    left_out: dict[str, pd.DataFrame],
+    budgets: Sequence[str],
 ) -> Iterator[str]:
     everything = [spot for inside in by_panel.values() for spot in inside]
     over = {spot.over for spot in everything}
@@ -233,26 +272,29 @@ def _notes(
         if any(spot.draws for spot in everything)
         else ""
     )
+    if budgets:
+        named = "; ".join(budgets)
+        yield f"Budgets differ, so that marks with different letters differ in more than their method: {named}."
     if SEEDS in over:
         yield "Ellipses are as wide and as high as two standard deviations over seeds: from mean − sd to mean + sd."
     if REPEATS in over:
         yield "Dotted ellipses: two standard deviations over the repeats of the test-time draws of a single seed."
     bins = " or ".join(str(count) for count in sorted(set(finished["calibration_bins"])))
     yield f"ECE: expected calibration error of the top label, {bins} bins of equal width."
-    sources = sorted({source for inside in shown.values() for source in inside["source"]})
-    if sources:
-        setups = sorted({setup for inside in shown.values() for setup in inside["setup"] if setup})
-        chosen = f" ({few_names(setups)})" if setups else ""
+    drawn = pd.concat(shown.values())
+    if len(drawn):
+        recipes = sorted(set(drawn["recipe"]) - {""})
+        setups = sorted(set(drawn.loc[drawn["recipe"] == "", "setup"]) - {""})
+        chosen = [*([f"recipes {', '.join(recipes)}"] if recipes else []), *setups]
         yield (
-            f"Dark triangles: published by {few_names(sources)}, trained as they chose{chosen}, so not the same "
-            "experiment; no standard deviations drawn."
+            f"Triangles with a dark edge: published by {few_names(sorted(set(drawn['source'])))}, trained as they chose"
+            f"{f' ({few_names(chosen)})' if chosen else ''}, so not the same experiment; no standard deviations drawn."
         )
     for name, inside in left_out.items():
         if len(inside):
             count = counted(len(inside), "published method")
             where = f"error {_span(inside['error'])}, ECE {_span(inside['ece'])}"
             yield f"Outside the panel of {name}: {count} ({where})."
-    yield from caveats(runs)
 
 
 def _span(values: "pd.Series[float]") -> str:

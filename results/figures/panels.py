@@ -144,10 +144,11 @@ def new_panels(
     height: float = PANEL_HEIGHT,
     lower_height: float = 0.0,
     share_y: bool = True,
+    crowd: int = CROWD,
 ) -> Panels:
     """Make a figure with a panel for each title: as wide as a column for one, as a page for several.
 
-    With more than `CROWD` learners each title has several panels side by side, on a figure that is as wide as a page.
+    With more than `crowd` learners each title has several panels side by side, on a figure that is as wide as a page.
 
     Args:
         titles: Of the panels; long ones are broken into lines.
@@ -157,9 +158,10 @@ def new_panels(
         height: Of a row of panels, inches.
         lower_height: Of a second panel below each, inches; 0 for none.
         share_y: Whether all panels share one vertical axis; else each title has its own.
+        crowd: Most learners in one panel.
     """
     heights = [height, lower_height] if lower_height else [height]
-    if len(labels) > CROWD:
+    if len(labels) > crowd:
         first, *more = notes
         return _crowd(titles, labels, [first, _GREY, *more], others, heights, share_y=share_y)
     columns = side_by_side(len(titles))

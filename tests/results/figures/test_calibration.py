@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 from drawn import line, named, text
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
 
 from augbench.bench.common.errors import UserError
 from augbench.bench.common.files import write_json
+from augbench.bench.experiment.protocol import Protocol
 from augbench.bench.runs.run_folder import RunFolder
-from augbench.results.figures.calibration import REPEATS, SEEDS, calibration_figure, peers, spots
+from augbench.results.figures.calibration import REPEATS, SEEDS, calibration_figure, of_data_sets, peers, spots
 from augbench.results.model.frame import load_runs
 from augbench.results.published import COLUMNS, load_published
 
@@ -135,14 +137,52 @@ def test_peers_need_the_data_set_the_network_and_both_numbers(tmp_path: Path, wr
     assert peers(runs, resized, numbers).empty
 
 
+def test_budgets_of_one_data_set_and_network_share_a_panel(tmp_path: Path, write_scores: WriteScores) -> None:
+    write_scores("none", {0: (0.9, 0.03)}, epochs=2)
+    write_scores("none", {0: (0.92, 0.02)}, epochs=3)
+    write_scores("scale", {0: (0.93, 0.01), 4: (0.94, 0.01)}, epochs=3)
+    write_scores("scale", {0: (0.8, 0.04)}, epochs=3, dataset="rotmnist5k")
+    runs = load_runs(tmp_path)
+    merged, letters = of_data_sets(runs)
+    assert letters == ["[a] 2 epochs", "[b] 3 epochs"]
+    figure = calibration_figure(runs)
+    first, second = figure.axes
+    assert [axes.get_title() for axes in figure.axes] == ["mnist5k (size=14)", "rotmnist5k (size=14)"]
+    assert (named(first), named(second)) == (["none [a]", "none [b]", "scale [b]"], ["scale"])
+    assert line(first, "none [a]") == [pytest.approx([10, 3])]
+    assert line(first, "none [b]") == [pytest.approx([8, 2])]
+    assert "more than their method: [a] 2 epochs; [b] 3 epochs." in text(figure)
+    assert len(merged.runs) == len(runs.runs) and list(merged.scores["value"]) == list(runs.scores["value"])
+
+
+def test_protocols_and_one_budget_alone_stay_apart(tmp_path: Path, write_scores: WriteScores) -> None:
+    write_scores("none", {0: (0.9, 0.03)})
+    write_scores("scale", {0: (0.93, 0.01)}, protocol=Protocol(maximum_shear=0.5))
+    runs = load_runs(tmp_path)
+    merged, letters = of_data_sets(runs)
+    assert not letters
+    pd.testing.assert_frame_equal(merged.runs, runs.runs)
+    assert len(calibration_figure(runs).axes) == 2
+
+
 def test_peers_are_triangles(tmp_path: Path, write_scores: WriteScores) -> None:
     write_scores("none", {0: (0.95, 0.02)}, options={})
     numbers = published(method=["peer", "peer"], metric=["accuracy", "ece"], value=[0.96, 0.03])
     figure = calibration_figure(load_runs(tmp_path), numbers)
     assert line(figure.axes[0], "peer (published)") == [pytest.approx([4, 3])]
-    assert "Dark triangles: published by a source" in text(figure)
+    assert "Triangles with a dark edge: published by a source" in text(figure)
     assert "so not the same experiment" in text(figure)
     assert not ellipses(figure.axes[0])
+
+
+def test_a_published_number_has_the_colour_of_our_method(tmp_path: Path, write_scores: WriteScores) -> None:
+    write_scores("scale", {0: (0.95, 0.02)}, options={})
+    numbers = published(method=["scale"] * 2 + ["peer"] * 2, metric=["accuracy", "ece"] * 2, value=[0.96, 0.03] * 2)
+    (axes,) = calibration_figure(load_runs(tmp_path), numbers).axes
+    marks = {str(mark.get_label()): mark for mark in axes.lines}
+    ours, theirs, peer = (marks[name] for name in ("scale", "scale (published)", "peer (published)"))
+    assert to_rgb(theirs.get_markerfacecolor()) == to_rgb(ours.get_color()) != to_rgb(peer.get_markerfacecolor())
+    assert theirs.get_color() == peer.get_color() != ours.get_color()
 
 
 def test_numbers_of_ones_own_are_drawn(tmp_path: Path, write_scores: WriteScores, augbench: CommandLine) -> None:
@@ -155,7 +195,7 @@ def test_numbers_of_ones_own_are_drawn(tmp_path: Path, write_scores: WriteScores
     assert (code, error) == (0, "")
     plain, own = ((tmp_path / folder / "calibration.svg").read_text() for folder in ("plain", "with"))
     assert "published by" not in plain and "<!-- peer (published) -->" in own
-    assert "<!-- Dark triangles: published by a source" in own
+    assert "<!-- Triangles with a dark edge: published by a source" in own
     code, _, error = augbench(*command, "--out", tmp_path / "no", "--published-file", tmp_path / "missing.csv")
     assert code == 2 and "missing.csv" in error and not (tmp_path / "no").exists()
 
@@ -174,9 +214,16 @@ def test_the_published_peers_of_the_paper_s_figure(tmp_path: Path, write_run: Wr
     runs = load_runs(tmp_path)
     runs.runs["network"] = "wrn-28-10"
     found = peers(runs, "cifar10", load_published()).set_index("method")
-    assert found["setup"].str.startswith("crop with 2 pixels of padding and flip").all()
-    assert len(found) == 7
-    assert found.loc["sngp-ensemble-4", ["error", "ece"]].tolist() == pytest.approx([0.033, 0.005])
+    assert found["recipe"].to_dict() == {
+        "none": "deterministic",
+        "none × ensemble": "deterministic",
+        "none × batch-ensemble": "batch-ensemble",
+        "none × rank-1": "rank-1",
+        "rank1-bnn-cauchy-4": "rank-1",
+        "none × sngp": "sngp",
+        "none × sngp-ensemble": "sngp",
+    }
+    assert found.loc["none × sngp-ensemble", ["error", "ece"]].tolist() == pytest.approx([0.033, 0.005])
 
 
 def test_nothing_to_draw(tmp_path: Path, write_run: WriteRun) -> None:
