@@ -3,15 +3,18 @@
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from augbench.bench.common.errors import UserError
+from augbench.bench.data.dataset import DatasetOptions, ImageData
 from augbench.bench.data.downloads import RemoteFile
-from augbench.bench.data.prepared import Arrays, PreparedSource
+from augbench.bench.data.prepared import Arrays, PreparedOptions, PreparedSource, with_test_images
 from augbench.bench.data.source_files import SourceFile
+from augbench.datasets.digits import shrunk
 
 ARRAY_PARTS = {
     "_reconstruct": np.empty(0).__reduce__()[0],  # it has moved between versions of numpy
@@ -21,6 +24,17 @@ ARRAY_PARTS = {
 ARRAY_MODULES = ("numpy", "numpy.core.multiarray", "numpy._core.multiarray")
 MORE_MIRRORS = ("https://cave.cs.toronto.edu/kriz/",)  # where the authors' address leads today
 SIDE = 32
+
+
+class CifarOptions(PreparedOptions):
+    """Options of CIFAR, such as those that leave less to compute."""
+
+    test_images: int | None = Field(
+        None,
+        ge=1,
+        description="test images, chosen by a fixed seed, class shares kept but no class lost; all by default",
+    )
+    size: Literal[32, 16] = Field(32, description="side in pixels; 16 averages squares of 2×2 pixels")
 
 
 class Cifar(PreparedSource):
@@ -35,6 +49,7 @@ class Cifar(PreparedSource):
     torchvision_name: ClassVar[str]
     archive_size: ClassVar[int]
     label: ClassVar[str]
+    options_type = CifarOptions
 
     @classmethod
     def sources(cls) -> tuple[SourceFile, ...]:
@@ -51,6 +66,12 @@ class Cifar(PreparedSource):
         """Read the batches."""
         *train, test = files.values()
         return Arrays(*self._read(train), *self._read([test]))
+
+    def apply(self, options: DatasetOptions, data: ImageData) -> ImageData:
+        """Choose images and shrink all but the test images that probes transform."""
+        chosen = CifarOptions.model_validate(options.model_dump())
+        data = with_test_images(self.name, super().apply(options, data), chosen.test_images)
+        return data if chosen.size == data.image_size else shrunk(data, chosen.size)
 
     def _read(self, paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         batches = [read_batch(path) for path in paths]

@@ -216,14 +216,30 @@ def with_train_images(name: str, data: ImageData, count: int | None) -> ImageDat
     """
     if count is None:
         return data
-    if not data.classes <= count <= len(data.train):
-        raise UserError(
-            f"train_images = {count} does not fit the data set {name!r}, which has {len(data.train)} training images "
-            f"of {data.classes} classes. Choose a number from {data.classes} to {len(data.train)}, or leave it out."
-        )
-    chosen = class_balanced_subset(data.train.labels, count, SUBSET_SEED)
+    chosen = _chosen(name, "train", data.train, data.classes, count)
     held_out = None if data.held_out is None else data.held_out[chosen]
     return replace(data, train=data.train.subset(chosen), held_out=held_out)
+
+
+def with_test_images(name: str, data: ImageData, count: int | None) -> ImageData:
+    """Choose a number of test images, of data whose test images are not transformed; None leaves all.
+
+    Raises:
+        UserError: If there are fewer, or it is less than the number of classes.
+    """
+    if count is None:
+        return data
+    return replace(data, test=data.test.subset(_chosen(name, "test", data.test, data.classes, count)))
+
+
+def _chosen(name: str, kind: str, images: Split, classes: int, count: int) -> Tensor:
+    if not classes <= count <= len(images):
+        which = "training" if kind == "train" else kind
+        raise UserError(
+            f"{kind}_images = {count} does not fit the data set {name!r}, which has {len(images)} {which} images "
+            f"of {classes} classes. Choose a number from {classes} to {len(images)}, or leave it out."
+        )
+    return class_balanced_subset(images.labels, count, SUBSET_SEED)
 
 
 class NotPreparedError(UnfitMachineError):
