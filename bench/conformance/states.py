@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from augbench.bench.common.randomness import seed_globally as seed_torch
 from augbench.bench.common.user_code import USER_CODE_ERRORS, format_exception
 from augbench.bench.conformance.outcome import ConformanceError
 
@@ -76,7 +77,7 @@ def copied(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def seed_globally(seed: int) -> None:
     """Seed every global generator: torch's, NumPy's and Python's."""
-    torch.manual_seed(seed)
+    seed_torch(seed, "cuda" if torch.cuda.is_available() else "cpu")
     np.random.seed(seed)
     random.seed(seed)
 

@@ -13,7 +13,14 @@ from augbench.bench.augmentation import fused_resampling
 from augbench.bench.augmentation.base import BaseAugmentation
 from augbench.bench.augmentation.network_input import NetworkInput
 from augbench.bench.common.errors import DivergedError, RetryableError
-from augbench.bench.common.randomness import derived_seed, epoch_order, generator, global_state, restore_global_state
+from augbench.bench.common.randomness import (
+    derived_seed,
+    epoch_order,
+    generator,
+    global_state,
+    restore_global_state,
+    seed_globally,
+)
 from augbench.bench.contract.method import (
     Method,
     RunContext,
@@ -155,7 +162,7 @@ class Trainer:
         self.cost.forget("search")
         forked = torch.random.fork_rng([self.device] if self.device.type == "cuda" else [])
         with self.cost.phase("search"), forked:
-            torch.manual_seed(derived_seed(self.spec.seed, "networks of the search"))
+            seed_globally(derived_seed(self.spec.seed, "networks of the search"), self.device)
             problem = SearchProblem(
                 images=self.data.train,
                 held_out=self.data.validation_mask(),
@@ -345,7 +352,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
     predictor = new_predictor(spec, data.image_size, data, method.copies)
     if (epochs := spec.budget.epochs_with(method.copies * predictor.members)) != context.epochs:
         method = _new_method(spec, method_type, replace(context, epochs=epochs))
-    torch.manual_seed(derived_seed(spec.seed, "network"))  # whatever the method's own start has drawn
+    seed_globally(derived_seed(spec.seed, "network"), device)  # whatever the method's own start has drawn
     acceleration = spec.budget.acceleration
     plain = build_network(
         spec.network.name, data, device, channels_last=acceleration.channels_last, convert=predictor.convert
@@ -372,7 +379,7 @@ def new_trainer(spec: RunSpec, data: ImageData, device: torch.device) -> Trainer
 
 
 def _new_method(spec: RunSpec, method_type: type[Method[Any]], context: RunContext) -> Method[Any]:
-    torch.manual_seed(derived_seed(spec.seed, "method"))
+    seed_globally(derived_seed(spec.seed, "method"), context.device)
     return method_type(method_type.hyperparameters_type.model_validate(spec.method.all_settings), context)
 
 

