@@ -1,4 +1,4 @@
-"""Forty runs on a real Slurm whose workers, nodes and launchers are killed for three minutes; and a real time limit."""
+"""Twenty runs on a real Slurm whose workers, nodes and launchers are killed for 100 seconds; and a real time limit."""
 
 import subprocess
 import tempfile
@@ -17,8 +17,8 @@ from augbench.slurm.lab.processes import wait_until
 
 pytestmark = pytest.mark.slow
 
-RUNS = 40
-SECONDS_OF_FAULTS = 180.0
+RUNS = 20
+SECONDS_OF_FAULTS = 100.0
 SECONDS_TO_FINISH = 900.0  # ends as soon as all is done; a busy machine needs several times as long as a quiet one
 SEED = 20231205
 
@@ -50,7 +50,7 @@ def limited(slurm_is_installed: None, tmp_path_factory: pytest.TempPathFactory) 
 def test_every_run_has_one_result_whatever_was_killed(
     site: Site, limited: Site, outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(PAUSE, "0.25")  # 20 seconds a run
+    monkeypatch.setenv(PAUSE, "0.5")  # 40 seconds a run, most of which cost nothing
     site.write(seeds=range(RUNS), epochs=10, slurm="max_parallel = 8")
     reference = tmp_path / "reference"
     given(start_command(site, "--out", reference, "--launcher", "local", "--workers", "2", **{PAUSE: "0"}))
@@ -60,7 +60,7 @@ def test_every_run_has_one_result_whatever_was_killed(
 
     def enough() -> bool:
         kinds = (dealt[WORKER], dealt[NODE], dealt[LAUNCHER] + dealt[WHILE_SUBMITTING])
-        return min(kinds) >= 3 and dealt[LET_GO] >= 1 and len(campaign.interrupted) >= 8
+        return min(kinds) >= 3 and dealt[LET_GO] >= 1 and len(campaign.interrupted) >= 6
 
     campaign.deal(SECONDS_OF_FAULTS, enough)
     done = site.states().count(RunState.DONE)

@@ -82,7 +82,7 @@ seeds = [0]
 datasets = [{ name = "mnist5k", options = { size = 14 } }]
 methods = [{ name = "held", hyperparameters = { copies = 2 } }, { name = "none" }]
 network = "tiny"
-budget = { epochs = 4, batch_size = 64 }
+budget = { epochs = 2, batch_size = 64 }
 """
 
 
@@ -192,8 +192,8 @@ def test_a_diverged_run_is_recorded_and_the_others_go_on(augbench: CommandLine, 
     suite = tmp_path / "diverging.toml"
     # each step multiplies every weight by −99, batch normalisation or not
     wild = 'optimizer = "sgd", learning_rate = 100.0, schedule = "constant", weight_decay = 1.0, epochs = 2'
-    comparisons = SUITE[SUITE.index("[[comparisons]]") :].replace("epochs = 4", wild)
-    suite.write_text(SUITE.replace("epochs = 4", "epochs = 1") + comparisons)
+    comparisons = SUITE[SUITE.index("[[comparisons]]") :].replace("epochs = 2", wild)
+    suite.write_text(SUITE.replace("epochs = 2", "epochs = 1") + comparisons)
     code, text, errors = augbench("run", suite, "--out", tmp_path / "out")
     assert code == 2
     assert "2 done, 2 failed" in text
@@ -222,7 +222,7 @@ def with_method(name: str, suite: Path, tmp_path: Path) -> list[str]:
     """Write the suite with another method in place of the one that is held; returns the words of its command."""
     method = '{ name = "held", hyperparameters = { copies = 2 } }'
     assert method in SUITE
-    suite.write_text(SUITE.replace(method, f'{{ name = "{name}" }}').replace("epochs = 4", "epochs = 1"))
+    suite.write_text(SUITE.replace(method, f'{{ name = "{name}" }}').replace("epochs = 2", "epochs = 1"))
     return ["run", str(suite), "--out", str(tmp_path / "out"), "--workers", "1"]
 
 

@@ -13,6 +13,7 @@ from patience import PATIENCE
 
 from augbench.bench.commands import recommended
 from augbench.bench.common.files import read_json, write_json
+from augbench.bench.planning import short_budget
 from augbench.bench.planning.short_budget import LearnerCost
 from augbench.bench.planning.short_comparison import ShortComparison
 from augbench.results.model.frame import load_runs
@@ -147,6 +148,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_resumes_and_computes_nothing_
     recommend: CommandLine, tmp_path: Path, wait_for_checkpoint: Callable[..., object]
 ) -> None:
     path, out = folder_of(tmp_path / "images"), tmp_path / "out"
+    keep(out, prepared=_prepared(recommend, path, tmp_path), minutes=2.0, epochs=40, seeds=2)
     words = [
         "recommend",
         path,
@@ -167,11 +169,9 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_resumes_and_computes_nothing_
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
-    plan = read_json(out / "recommend.json")
     code, text, errors = recommend(path, "--minutes", 2)
     assert code == 0, errors
     assert "# Which augmentation for images?" in text
-    assert read_json(out / "recommend.json") == plan
     for name in ("recommendation.md", "recommendation.png", "report.html", "more-seeds.toml"):
         assert (out / name).stat().st_size > 200
     before = {file: file.stat().st_mtime_ns for file in (out / "runs").rglob("*")}
@@ -186,11 +186,17 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_resumes_and_computes_nothing_
 
 
 @pytest.mark.slow
-def test_upright_corners_get_no_augmentation(recommend: CommandLine, tmp_path: Path) -> None:
+def test_upright_corners_get_no_augmentation(
+    recommend: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Turned or mirrored, every corner is one of another class."""
+    monkeypatch.setattr(short_budget, "MOST_EPOCHS", 24)
+    monkeypatch.setattr(short_budget, "MOST_SEEDS", 5)
     path = folder_of(tmp_path / "corners", CORNERS, 1000, turned=False)
-    code, text, errors = recommend(path, "--minutes", 3)
+    code, text, errors = recommend(path, "--minutes", 100)
     assert code == 0, errors
+    plan = read_json(tmp_path / "out" / "recommend.json")
+    assert (plan["minutes"], plan["epochs"], plan["seeds"]) == (100.0, 24, 5)
     assert "**Use no augmentation" in text
     advice = advice_of(load_runs(tmp_path / "out"), 5)
     assert advice.recommended == "none"
