@@ -47,11 +47,19 @@ def test_a_method_that_does_not(augbench: CommandLine) -> None:
     assert "Traceback" not in text + errors
 
 
-@pytest.mark.slow
+def failures_as_json(augbench: CommandLine, name: str) -> dict[str, dict[str, Any]]:
+    """Check a method that has faults; returns the checks that it fails."""
+    code, text, _ = augbench("--plugin", ENDING, "check", "method", name, "--json")
+    report = json.loads(text)
+    assert (code, report["method"], report["passed"]) == (1, name, False)
+    assert [one["check"] for one in report["checks"]] == [check.name for check in CHECKS]
+    return {one["check"]: one for one in report["checks"] if one["result"] == "failed"}
+
+
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("name", "check", "words"),
     [
-        ("threaded", "process", "Threads that it started still run: left behind"),
         ("float64", "process", "It changes settings of the whole process: torch's default type."),
         ("interleaved", "order", "Another image in place 0 of a batch of 28 changed copy 0 of image 1."),
         ("reversed", "order", "Another image in place 0 of a batch of 28 changed copy"),
@@ -59,13 +67,15 @@ def test_a_method_that_does_not(augbench: CommandLine) -> None:
     ],
 )
 def test_failures_as_json(name: str, check: str, words: str, augbench: CommandLine) -> None:
-    code, text, _ = augbench("--plugin", ENDING, "check", "method", name, "--json")
-    report = json.loads(text)
-    assert (code, report["method"], report["passed"]) == (1, name, False)
-    assert [one["check"] for one in report["checks"]] == [check.name for check in CHECKS]
-    failed = {one["check"]: one for one in report["checks"] if one["result"] == "failed"}
+    failed = failures_as_json(augbench, name)
     assert words in failed[check]["text"]
     assert failed[check]["advice"]
+
+
+@pytest.mark.slow
+def test_a_thread_that_is_left_behind_is_a_failure_and_keeps_nothing_from_ending(augbench: CommandLine) -> None:
+    (failure,) = failures_as_json(augbench, "threaded").values()
+    assert (failure["check"], "Threads that it started still run: left behind" in failure["text"]) == ("process", True)
 
 
 @pytest.mark.slow
@@ -76,7 +86,6 @@ def test_what_a_method_prints_does_not_spoil_json(augbench: CommandLine) -> None
     assert "augmenting" in errors
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_values_are_read_as_in_toml_and_texts_need_no_quotes(augbench: CommandLine) -> None:
     settings = ["--set", "copies=2", "--set", "estimator=rloo", "--set", "learning_rate = 0.01"]

@@ -190,13 +190,13 @@ def test_upright_corners_get_no_augmentation(
     recommend: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Turned or mirrored, every corner is one of another class."""
-    monkeypatch.setattr(short_budget, "MOST_EPOCHS", 24)
+    monkeypatch.setattr(short_budget, "MOST_EPOCHS", 12)
     monkeypatch.setattr(short_budget, "MOST_SEEDS", 5)
     path = folder_of(tmp_path / "corners", CORNERS, 1000, turned=False)
     code, text, errors = recommend(path, "--minutes", 100)
     assert code == 0, errors
     plan = read_json(tmp_path / "out" / "recommend.json")
-    assert (plan["minutes"], plan["epochs"], plan["seeds"]) == (100.0, 24, 5)
+    assert (plan["minutes"], plan["epochs"], plan["seeds"]) == (100.0, 12, 5)
     assert "**Use no augmentation" in text
     advice = advice_of(load_runs(tmp_path / "out"), 5)
     assert advice.recommended == "none"
