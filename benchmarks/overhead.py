@@ -114,11 +114,11 @@ def clocked(result: Mapping[str, Any]) -> float:
 
 def _suites(place: Path, settings: Settings, rounds: int) -> list[Row]:
     """Run suites of one and of several runs."""
-    first, further = [], []
+    first, further, runs = [], [], 2 if settings.quick else RUNS
     for number in range(rounds):
-        beyond = [_beyond_clocks(place / f"suite{number}-{count}", count, settings) for count in (1, RUNS)]
+        beyond = [_beyond_clocks(place / f"suite{number}-{count}", count, settings) for count in (1, runs)]
         first.append(beyond[0])
-        further.append((beyond[1] - beyond[0]) / (RUNS - 1))
+        further.append((beyond[1] - beyond[0]) / (runs - 1))
     return [_row("augbench run", "start-up and one run", first), _row("augbench run", "each further run", further)]
 
 

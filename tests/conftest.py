@@ -49,6 +49,11 @@ settings.register_profile("patient", deadline=None)  # how long an example takes
 settings.load_profile("patient")
 
 
+def pytest_configure() -> None:
+    """Let no process that tests start wait for its threads by spinning, which takes cores from other tests."""
+    os.environ.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take long, so that at the end no process waits for another one."""
     long = {item.path for item in items if item.get_closest_marker("slow")}
