@@ -197,7 +197,7 @@ def test_failed_runs_start_again_and_killed_ones_go_on(
     write_json(left.path / "status.json", {"state": "failed", "cause": "not finite", "reason": "planted"})
 
     choice = ["--cause", "cancelled", "--cause", "ValueError"]
-    code, text, _ = augbench("retry", *choice, "--out", plant.out, "--device", "cpu", "--workers", "2")
+    code, text, _ = augbench("retry", *choice, "--out", plant.out, "--device", "cpu", "--workers", "1")
     assert code == 0
     assert "Again: 2 of 3 runs to do" in text
     assert "2 runs: 2 done." in text

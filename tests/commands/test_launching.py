@@ -164,7 +164,7 @@ def test_an_interrupted_launch_goes_on_where_it_was(
         assert "The same command resumes." in text
         assert folder.read_status()["state"] == RunState.CANCELLED
 
-    assert augbench("run", suite, "--out", tmp_path / "out")[0] == 0
+    assert augbench("run", suite, "--out", tmp_path / "out", "--workers", "1")[0] == 0
     assert "goes on from step" in folder.log.read_text()
     ended = {run.path.name: outcome(run) for run in run_folders(tmp_path / "out")}
     assert ended == {run.path.name: outcome(run) for run in run_folders(uninterrupted)}
@@ -182,7 +182,7 @@ def test_a_killed_worker_is_recorded_and_the_other_runs_go_on(
     assert "killed by SIGKILL" in errors
     assert "The same command resumes" in errors
     assert {run.state() for run in run_folders(tmp_path / "out")} == {RunState.KILLED, RunState.DONE}
-    code, text, _ = augbench("run", suite, "--out", tmp_path / "out")
+    code, text, _ = augbench("run", suite, "--out", tmp_path / "out", "--workers", "1")
     assert code == 0
     assert "1 of 2 runs to do" in text
     assert {run.state() for run in run_folders(tmp_path / "out")} == {RunState.DONE}
@@ -211,7 +211,7 @@ def test_two_launches_at_once_run_nothing_twice(
 ) -> None:
     wait_for_checkpoint(started, tmp_path / "out", "held")
     (tmp_path / GATE).touch()
-    assert augbench("run", suite, "--out", tmp_path / "out")[0] == 0
+    assert augbench("run", suite, "--out", tmp_path / "out", "--workers", "1")[0] == 0
     started.communicate(timeout=PATIENCE)
     assert started.returncode == 0
     for folder in run_folders(tmp_path / "out"):
