@@ -123,8 +123,12 @@ def test_a_job_that_found_other_code_is_told_from_one_that_saw_no_folder(cluster
 def test_only_the_claim_of_its_last_job_says_that_a_run_has_begun(
     job: str, submission: str | None, state: RunState, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = cluster.submit()
-    begin(cluster.folders[0], monkeypatch, job, record.token if submission == "this one" else submission)
+    if state is RunState.NEVER_STARTED:  # what another job has begun came first
+        begin(cluster.folders[0], monkeypatch, job, submission)
+        cluster.submit()
+    else:
+        token = cluster.submit().token
+        begin(cluster.folders[0], monkeypatch, job, token if submission == "this one" else submission)
     cluster.jobs = {0: Job("FAILED")}
     assert cluster.observed().state is state
 
