@@ -1,6 +1,6 @@
 """Accuracy against seconds: networks that train in few passes beside the others, on small upright and rotated digits.
 
-Each network has the recipe that it is used with: `fast-cnn-s` that of airbench, `tiny` and `smallnet` Adam with one
+Each network has the recipe that it is used with: `fast-cnn-s` the one named `fast`, `tiny` and `smallnet` Adam with one
 cycle. Seconds are those of training alone. Nothing is augmented: networks are compared, and not learners.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from augbench.bench.experiment.budgets import budgets
 from augbench.bench.experiment.protocol import Budget, Protocol
 from augbench.bench.experiment.spec import RunSpec, dataset_component, method_component, network_component
 from augbench.bench.runs.execution_settings import ExecutionSettings
@@ -20,10 +21,6 @@ SECTION = "networks"
 DATASETS = ("mnist5k", "rotmnist5k")
 EPOCHS = {"fast-cnn-s": (1, 2, 4, 8, 16), "tiny": (1, 2, 4, 8, 16, 32), "smallnet": (1, 2)}
 FAST = "fast-cnn-s"
-FAST_RECIPE: dict[str, Any] = {
-    **{"optimizer": "sgd", "momentum": 0.85, "learning_rate": 1.0, "weight_decay": 1e-3, "label_smoothing": 0.2},
-    **{"schedule": "linear", "warm_up": 0.2, "warm_up_start": 0.2, "norm_bias_rate": 64.0, "lookahead": True},
-}
 AHEAD = Goal(0.0, at_least=True)
 
 
@@ -73,13 +70,13 @@ def _cases(quick: bool) -> list[tuple[str, int]]:
 
 
 def _result(dataset: str, network: str, epochs: int, seed: int, settings: Settings) -> Any:
-    recipe = FAST_RECIPE if network == FAST else {}
+    budget = budgets().paper(dataset, FAST, "fast") if network == FAST else Budget(epochs=epochs)
     spec = RunSpec(
         protocol=Protocol(test_time_draws=(), probe_angles=0),
         method=method_component("none", {}, "the benchmark"),
         dataset=dataset_component(dataset, {"size": 14}, "the benchmark"),
         network=network_component(network),
-        budget=Budget.model_validate({"epochs": epochs, **recipe}),
+        budget=budget.model_copy(update={"epochs": epochs}),
         seed=seed,
     )
     with tempfile.TemporaryDirectory() as folder:

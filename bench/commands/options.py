@@ -50,7 +50,9 @@ SuiteName = Annotated[str, typer.Argument(help="Name of a built-in suite, a .tom
 BudgetLevel = Annotated[
     str | None,
     typer.Option(
-        "--budget", metavar="LEVEL", help="paper, quick or smoke, for the paper's suites; see `augbench list budgets`."
+        "--budget",
+        metavar="LEVEL",
+        help="paper, quick, fast or smoke, for the paper's suites; see `augbench list budgets`.",
     ),
 ]
 RetryFailed = Annotated[

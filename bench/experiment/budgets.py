@@ -20,6 +20,7 @@ class LevelName(StrEnum):
 
     PAPER = "paper"
     QUICK = "quick"
+    FAST = "fast"
     SMOKE = "smoke"
 
 
@@ -71,6 +72,8 @@ class Level(_Stored):
         seeds: Most seeds to keep, the first ones.
         factors: By method and hyperparameter, the factor of its value; integers stay integers, and at least 1.
         network: Network to train instead of the comparison's own.
+        recipe: Recipe to train it by, in place of the paper's budget or another recipe. A comparison that has it anyway
+            keeps its network, too.
         train_images: Most training images to keep, if the data set has an option of that name.
         short_searches: Whether searches use `quick_hyperparameters`, with which they take seconds.
         hyperparameters: Replaced hyperparameters, by method.
@@ -83,6 +86,7 @@ class Level(_Stored):
     seeds: int | None = None
     factors: dict[str, dict[str, float]] = {}
     network: str | None = None
+    recipe: str = ""
     train_images: int | None = None
     short_searches: bool = False
     hyperparameters: dict[str, dict[str, JsonValue]] = {}
@@ -140,8 +144,8 @@ class Budgets:
         whose = f"of the recipe {recipe!r}" if recipe else "of the paper"
         raise UserError(
             f"There is no budget {whose} for the data set {dataset!r} with the network {network!r}, only for "
-            f"{known}. Choose one of these, or replace `level` by a table [comparisons.budget]; `augbench list "
-            "budgets` shows some to start from."
+            f"{known}. Choose one of these or another level, or replace `level` by a table [comparisons.budget]; "
+            "`augbench list budgets` shows some to start from."
         )
 
     def of_recipe(self, recipe: str = "") -> tuple[PaperBudget, ...]:

@@ -106,7 +106,7 @@ class Comparison(_Strict):
         from augbench.bench.contract.method import check_label_smoothing  # here, since reading records needs no torch
 
         level = self._shortening
-        network = network_component(level.network or self.network)
+        network = network_component(self._trained)
         decisions = level.decisions(protocol)
         components = [
             method_component(method.name, level.shortened(method.name, method.hyperparameters), where)
@@ -143,8 +143,16 @@ class Comparison(_Strict):
         """The level that shortens it; a comparison with its own budget has the level `paper`, which changes nothing."""
         return budgets().levels[self.level or LevelName.PAPER]
 
+    @property
+    def _trained(self) -> str:
+        """Name of the network: that of its level, unless it has the recipe of the level anyway."""
+        level = self._shortening
+        is_own = level.network is None or (level.recipe and level.recipe == self.recipe)
+        return self.network if is_own else level.network or self.network
+
     def _paper_budget(self, dataset: str, level: Level) -> Budget:
-        return level.budget(budgets().paper(dataset, self.network, self.recipe)).model_copy(update=self._of_budget)
+        of_level = (self._trained, level.recipe) if level.recipe else (self.network, self.recipe)
+        return level.budget(budgets().paper(dataset, *of_level)).model_copy(update=self._of_budget)
 
     @property
     def _of_budget(self) -> dict[str, Any]:

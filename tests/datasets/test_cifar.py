@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import torchvision.datasets
 from data_files import error_of, has, md5, tar
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ def place(source: PreparedSource, batches: list[Batch], root: Path, monkeypatch:
 
 
 def load(source: PreparedSource, root: Path, **options: Any) -> ImageData:
-    return source.load(PreparedOptions.model_validate(options), root)
+    return source.load(source.options_type.model_validate(options), root)
 
 
 def test_batches_are_read(source: PreparedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,6 +84,25 @@ def test_batches_are_read(source: PreparedSource, tmp_path: Path, monkeypatch: p
         assert np.array_equal(split.images.numpy(), images)
         assert split.labels.tolist() == labels
     assert data.classes == source.classes
+
+
+def test_small_images_are_means_of_squares_and_a_part_of_the_test_has_its_classes(
+    source: PreparedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, test = batch(0, source.classes), batch(1, source.classes)
+    twice = {**test, "data": np.concatenate([test["data"]] * 2)}
+    twice |= {name: test[name] * 2 for name in ("labels", "fine_labels", "coarse_labels") if name in test}
+    place(source, [train] * (BATCHES[source.name] - 1) + [twice], tmp_path, monkeypatch)
+    source.prepare(FileResolver(tmp_path, offline=True))
+    small = load(source, tmp_path, size=16, test_images=source.classes)
+    images, _ = expected([train])
+    means = images.reshape(-1, 3, 16, 2, 16, 2).mean((3, 5))
+    assert np.abs(small.train.images[: len(images)].numpy() - means).max() <= 0.5
+    assert sorted(small.test.labels.tolist()) == list(range(source.classes))
+    assert small.test.images.shape[-1] == 16
+    assert small.probe_images.images.shape[-1] == 32, "probes turn images before they are shrunk"
+    assert torch.equal(small.probe_images.labels, small.test.labels)
+    assert has(error_of(load, source, tmp_path, test_images=1), "test_images = 1", f"from {source.classes} to")
 
 
 class Wicked:
