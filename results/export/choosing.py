@@ -83,7 +83,7 @@ def choose(run: str | None, sources: Sequence[Path], wanted: Wanted) -> Chosen:
         raise UserError(
             "Nothing says which run to export. Give the folder of one, OUT/runs/NAME; or --from OUT with --method NAME."
         )
-    runs = load_runs(sources, skip_damaged=True)
+    runs = load_runs(sources, skip_damaged=True, as_stored=True)
     if run is not None:
         name = run_named(run, [record.name for record in runs.records])
         return Chosen(next(record for record in runs.records if record.name == name), runs, GIVEN)
@@ -103,7 +103,7 @@ def _in_folder(path: Path) -> Chosen:
             f"The run in {path} is a trial of a tuning, trained without the validation images. Export "
             "a run of the comparison: of the suite with [tuning], or of the one that `augbench tune` has written."
         )
-    runs = load_runs(path.parent.parent, skip_damaged=True) if path.parent.name == "runs" else None
+    runs = load_runs(path.parent.parent, skip_damaged=True, as_stored=True) if path.parent.name == "runs" else None
     return Chosen(record, runs, GIVEN)
 
 

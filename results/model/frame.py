@@ -27,7 +27,8 @@ from augbench.results.records.anonymous import Anonymiser
 from augbench.results.records.cache import OutcomesCache
 from augbench.results.records.collecting import Collected, collect
 from augbench.results.records.outcomes import Kept, Outcomes
-from augbench.results.records.problems import Problem, blurred_probes, warnings
+from augbench.results.records.problems import Problem, blurred_probes, in_other_comparisons, warnings
+from augbench.results.records.readings import counted_in_others
 from augbench.results.records.record import Record
 from augbench.results.records.rows import KEYS
 
@@ -79,6 +80,7 @@ class Runs:
         trial_records: Trials of a tuning, which are in no frame.
         caches: By source, what became of the test images of its runs.
         probes: Folders of `augbench probe` that were read, too.
+        counted_in_others: How many rows are runs of another comparison that count in theirs, too.
     """
 
     sources: tuple[Path, ...]
@@ -95,6 +97,7 @@ class Runs:
     outside: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(OUTSIDE_COLUMNS)))
     overlap: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(OVERLAP_COLUMNS)))
     probes: tuple[Path, ...] = ()
+    counted_in_others: int = 0
 
     @cached_property
     def trajectories(self) -> pd.DataFrame:
@@ -161,7 +164,8 @@ class Runs:
     def warnings(self) -> list[str]:
         """Report what is unfinished, left out, or of several versions, a sentence each."""
         blurred = sum(record.has_blurred_probe for record in self._chosen_records())
-        return [*warnings(self.runs, self.problems), *blurred_probes(blurred)]
+        shared = in_other_comparisons(self.counted_in_others)
+        return [*warnings(self.runs, self.problems), *blurred_probes(blurred), *shared]
 
     def finished(self) -> pd.DataFrame:
         """Rows of `runs` that are done.
@@ -312,6 +316,7 @@ def load_runs(
     skip_damaged: bool = False,
     cache: bool = True,
     anonymiser: Anonymiser | None = None,
+    as_stored: bool = False,
 ) -> Runs:
     """Read every run of one or several sources.
 
@@ -321,6 +326,8 @@ def load_runs(
         skip_damaged: Leave damaged folders out and list them in `Runs.problems`.
         cache: Keep what takes long to read in the output folder, if it is writable.
         anonymiser: Takes out what says who executed the runs, where and from which folders.
+        as_stored: Have each run once. By default, runs of learners with one copy of each image also count in
+            comparisons that differ from theirs in how copies count alone (`equal` and `copies_in_batch` of a budget).
 
     Raises:
         DamagedError: If a folder is damaged or holds the same run as another one of the same source, unless
@@ -339,7 +346,7 @@ def load_runs(
                 "run; where the trials are those of a suite with [tuning], the same `augbench run` goes on. In a "
                 "suite of your own, remove `evaluated_on`."
             )
-        return _runs(given, collected)
+        return _runs(given, collected, [] if as_stored else counted_in_others(collected.records))
 
 
 @contextmanager
@@ -354,10 +361,10 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
+def _runs(sources: Sequence[Path], collected: Collected, shared: Sequence[Record]) -> Runs:
     """Make the frames."""
-    labels = _labels(collected.records)
-    named = sorted(zip(collected.records, labels, strict=True), key=lambda pair: run_order(pair[0].spec, pair[1]))
+    counted = [*collected.records, *shared]
+    named = sorted(zip(counted, _labels(counted), strict=True), key=lambda pair: run_order(pair[0].spec, pair[1]))
     records = tuple(record for record, _ in named)
     is_planted = any(record.result is not None and record.result.planted is not None for record in records)
     bare = _labels(records, _without_law) if is_planted else [None] * len(records)
@@ -376,6 +383,7 @@ def _runs(sources: Sequence[Path], collected: Collected) -> Runs:
         problems=tuple(collected.problems),
         records=records,
         caches=collected.caches,
+        counted_in_others=len(shared),
     )
 
 

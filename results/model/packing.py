@@ -55,7 +55,8 @@ def pack(
     if out.is_dir():
         raise UserError(f"{out} is a folder. Give the name of a new file.")
     if name.endswith(".parquet"):
-        runs = load_runs(sources, skip_damaged=skip_damaged, cache=anonymiser is None, anonymiser=anonymiser)
+        plainly = anonymiser is None
+        runs = load_runs(sources, skip_damaged=skip_damaged, cache=plainly, anonymiser=anonymiser, as_stored=True)
         _check_any(runs.records, sources)
         make_folder(out.absolute().parent)
         shown = runs.problems if anonymiser is None else tuple(map(anonymous_problem, runs.problems))

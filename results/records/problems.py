@@ -98,6 +98,16 @@ def blurred_probes(count: int) -> Iterator[str]:
         )
 
 
+def in_other_comparisons(count: int) -> Iterator[str]:
+    """Report runs that count in more comparisons than their own."""
+    if count:
+        yield (
+            f"{counted(count, 'run')} of learners with one copy of each image {'counts' if count == 1 else 'count'} in "
+            "another comparison, too, which differs from their own in how copies count alone: such runs are the same "
+            "in both, bit for bit, and were computed once."
+        )
+
+
 def _code(finished: pd.DataFrame) -> Iterator[str]:
     versions = [str(commit)[:10] if pd.notna(commit) else "unknown" for commit in finished["commit"]]
     if len(set(versions)) > 1:

@@ -98,7 +98,9 @@ def test_recipes_of_predictors_are_the_flags_of_their_authors_scripts(
 @pytest.mark.parametrize(
     ("name", "part"), list(zip(CALIBRATION_SUITES, ("paper-cifar10", "paper-cifar100"), strict=True))
 )
-@pytest.mark.parametrize("level", LevelName)
+@pytest.mark.parametrize(
+    "level", [level for level in LevelName if level is not LevelName.FAST]
+)  # with one recipe for all
 def test_the_figure_of_calibration_has_the_paper_s_runs_and_predictors_by_their_recipes(
     name: str, part: str, level: LevelName
 ) -> None:
@@ -118,6 +120,40 @@ def test_the_name_of_a_recipe_stays_with_a_network_that_no_recipe_is_for() -> No
     assert recipe_of(budget, "cifar10", "tiny") == "rank-1"
     assert recipe_of(budget, "cifar10", "wrn-40-2") == "", "which has recipes of its own"
     assert recipe_of(budget, "mnist5k", "tiny") == ""
+
+
+def test_the_recipe_fast_is_airbench_s_converted_to_mean_losses_and_torch_s_momentum() -> None:
+    for network, rate, decay in (("fast-cnn-l", 9.0, 0.012), ("fast-cnn-m", 11.5, 0.0153)):
+        budget = budgets().paper("cifar10", network, "fast")
+        # as airbench computes what it gives to torch's SGD, which takes gradients of the sum over the batch
+        scale = 1024 * (1 + 1 / (1 - budget.momentum))
+        summed, kept = rate / scale, decay * budget.batch_size / scale
+        assert budget.learning_rate == pytest.approx(summed * budget.batch_size, rel=1e-4)
+        assert budget.learning_rate * budget.weight_decay == pytest.approx(kept, rel=1e-4)
+    recipes = [entry.paper for entry in budgets().of_recipe("fast")]
+    own = {"epochs", "batch_size", "learning_rate", "weight_decay", "warm_up", "base"}
+    assert len({budget.model_copy(update={name: getattr(recipes[0], name) for name in own}) for budget in recipes}) == 1
+
+
+def test_the_level_fast_changes_network_and_recipe_of_the_paper_s_suites_on_cifar() -> None:
+    for name in ("paper-cifar10", "paper-cifar100", "paper-ablation", "published-cifar10"):
+        specs = specs_of(name, LevelName.FAST)
+        assert {(spec.network.name, spec.budget) for spec in specs} == {
+            ("fast-cnn-l", budgets().paper("cifar10", "fast-cnn-l", "fast"))
+        }
+        assert {label.budget for label in label_runs(specs)} == {"37 epochs (recipe fast)"}
+        assert {spec.method.name for spec in specs} == {spec.method.name for spec in specs_of(name)}
+        scale = {spec.method.all_settings["learning_rate"] for spec in specs if spec.method.name == "scale"}
+        assert scale <= {80 * 0.001}
+
+
+def test_the_level_fast_leaves_a_suite_of_its_recipe_the_network() -> None:
+    own = specs_of("leaderboard", LevelName.PAPER)
+    fast = specs_of("leaderboard", LevelName.FAST)
+    assert {(spec.network.name, spec.budget) for spec in fast} == {(spec.network.name, spec.budget) for spec in own}
+    assert {spec.network.name for spec in specs_of("leaderboard", LevelName.SMOKE)} == {"tiny"}
+    with pytest.raises(UserError, match=r"no budget of the recipe 'fast' for the data set 'svhn'.*or another level"):
+        specs_of("paper-svhn", LevelName.FAST)
 
 
 def _recipe(spec: RunSpec) -> str:
@@ -148,6 +184,7 @@ def test_everything_that_the_file_names_is_registered() -> None:
         assert entry.decided
     assert set(known.levels) == set(LevelName)
     for level in known.levels.values():
+        assert not level.recipe or level.network in {entry.network for entry in known.of_recipe(level.recipe)}
         for method in {*level.factors, *level.hyperparameters}:
             names = {*level.factors.get(method, {}), *level.hyperparameters.get(method, {})}
             assert names <= set(methods().get(method).hyperparameters_type.model_fields)
@@ -270,7 +307,11 @@ def test_a_suite_s_own_settings_are_scaled_too() -> None:
     [
         ('level = "paper"', "", ['needs either a table [comparisons.budget] or `level = "paper"`']),
         ('level = "paper"', 'level = "paper"\nbudget = { epochs = 1 }', ["not both"]),
-        ('level = "paper"', 'level = "papr"', ["comparisons[1].level", "'paper', 'quick' or 'smoke'", "given: 'papr'"]),
+        (
+            'level = "paper"',
+            'level = "papr"',
+            ["comparisons[1].level", "'quick', 'fast' or 'smoke'", "given: 'papr'"],
+        ),
         ('level = "paper"', "baseline_copies = 2\nbudget = { epochs = 1 }", ["belongs into [comparisons.budget]"]),
         ('level = "paper"', 'level = "paper"\nbaseline_copies = 0', ["baseline_copies", "greater than or equal to 1"]),
         ('level = "paper"', 'level = "paper"\nrecipe = "autoagment"', ["no recipe 'autoagment'", "mean 'autoaugment'"]),
