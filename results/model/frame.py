@@ -12,14 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from augbench.bench.augmentation.transform_distribution import PlantedDistribution
 from augbench.bench.common.errors import UserError, to_paste
-from augbench.bench.experiment.labels import RunLabels, label_runs, method_rank
-from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs.run_folder import RunState
 from augbench.bench.training.examples import Examples, read_examples
 from augbench.results.model.corruptions import COLUMNS as CORRUPTION_COLUMNS
 from augbench.results.model.corruptions import recorded_scores
+from augbench.results.model.naming import labels_of, run_order, without_law
 from augbench.results.model.outside import COLUMNS as OUTSIDE_COLUMNS
 from augbench.results.model.overlap import COLUMNS as OVERLAP_COLUMNS
 from augbench.results.records import rows
@@ -364,10 +362,10 @@ def _no_garbage() -> Iterator[None]:
 def _runs(sources: Sequence[Path], collected: Collected, shared: Sequence[Record]) -> Runs:
     """Make the frames."""
     counted = [*collected.records, *shared]
-    named = sorted(zip(counted, _labels(counted), strict=True), key=lambda pair: run_order(pair[0].spec, pair[1]))
+    named = sorted(zip(counted, labels_of(counted), strict=True), key=lambda pair: run_order(pair[0].spec, pair[1]))
     records = tuple(record for record, _ in named)
     is_planted = any(record.result is not None and record.result.planted is not None for record in records)
-    bare = _labels(records, _without_law) if is_planted else [None] * len(records)
+    bare = labels_of(records, without_law) if is_planted else [None] * len(records)
     made = [rows.run_row(*pair, law) for pair, law in zip(named, bare, strict=True)]
     runs = pd.DataFrame(made, columns=[*KEYS, *rows.RUN_COLUMNS])
     runs["asked"] = runs.groupby("comparison")["seed"].transform("nunique").astype(int)
@@ -385,27 +383,3 @@ def _runs(sources: Sequence[Path], collected: Collected, shared: Sequence[Record
         caches=collected.caches,
         counted_in_others=len(shared),
     )
-
-
-def _labels(records: Sequence[Record], change: Callable[[RunSpec], RunSpec] = lambda spec: spec) -> list[RunLabels]:
-    """Name runs by their changed specifications; those that differ in nothing but their seed have the same names."""
-    specs = {record.configuration.text: change(record.configuration.spec) for record in records}
-    tuned = {record.configuration.text: record.tuning.values for record in records if record.tuning is not None}
-    labels = label_runs(list(specs.values()), [tuned.get(text) for text in specs])
-    by_text = dict(zip(specs, labels, strict=True))
-    return [by_text[record.configuration.text] for record in records]
-
-
-def _without_law(spec: RunSpec) -> RunSpec:
-    """Take the planted distribution out of the data set's options, to name and group runs across distributions."""
-    dataset, law = spec.dataset, PlantedDistribution.model_fields
-    kept = {
-        "settings": {name: value for name, value in dataset.settings.items() if name not in law},
-        "defaults": {name: value for name, value in dataset.defaults.items() if name not in law},
-    }
-    return spec.model_copy(update={"dataset": dataset.model_copy(update=kept)})
-
-
-def run_order(spec: RunSpec, labels: RunLabels) -> tuple[str, int, str, int]:
-    """Sort runs by this in all tables and figures."""
-    return labels.comparison, method_rank(spec.method.name), labels.label, spec.seed

@@ -25,7 +25,8 @@ from augbench.bench.training.worker import load_dataset
 from augbench.results.figures import write_figure
 from augbench.results.figures.probe import probe_figure
 from augbench.results.model.csv_text import csv_text
-from augbench.results.model.frame import KEYS, run_order
+from augbench.results.model.frame import KEYS
+from augbench.results.model.naming import run_order
 
 COLUMNS = (*KEYS, "dataset", "test_dataset", "kind", "value", "draws", "accuracy", "test_images")
 """Columns of the frame and of its CSV files: `accuracy` in [0, 1] at `value`, averaged over `draws` test-time draws,
