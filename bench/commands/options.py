@@ -55,6 +55,15 @@ BudgetLevel = Annotated[
         help="paper, quick, fast or smoke, for the paper's suites; see `augbench list budgets`.",
     ),
 ]
+Share = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="K/N",
+        help="Only the K-th of N shares, one for each of N machines: whole methods on data sets, with all seeds and "
+        "trials. Other commands put the shares together with --from for each folder.",
+    ),
+]
 RetryFailed = Annotated[
     bool,
     typer.Option("--retry-failed", help="Start failed runs again; their old files move to `earlier-attempts`."),

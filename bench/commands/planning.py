@@ -13,11 +13,13 @@ from augbench.bench.commands.options import (
     Have,
     Out,
     ProfileName,
+    Share,
     SuiteName,
     data_folder,
 )
 from augbench.bench.commands.plain import new_console, print_json, tell_notes
 from augbench.bench.experiment.budgets import level_named
+from augbench.bench.experiment.shard import shard_named
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.planning.profile import load_profile
 from augbench.bench.training.provenance import choose_device, describe_device
@@ -35,6 +37,7 @@ def plan(
     device: Annotated[str, typer.Option(help="Device that --calibrate uses: auto, cpu, cuda or cuda:N.")] = "auto",
     data: Data = DEFAULT_DATA,
     have: Have = None,
+    shard: Share = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how many runs of a suite are done or missing, and what the missing ones will cost."""
@@ -51,7 +54,7 @@ def plan(
     tell_notes(chosen.slurm.notes())
     launchers().get(chosen.launcher)  # a wrong name is an error here as in `run`
     here = choose_device(device)
-    resolved = load_suite(suite).at_level(level_named(budget))
+    resolved = load_suite(suite).at_level(level_named(budget)).in_shard(shard_named(shard))
     stages = find_stages(resolved, out)
     if have:
         stages = count_known(stages, have)

@@ -13,6 +13,7 @@ from augbench.bench.commands.options import (
     LaunchOptions,
     Out,
     RetryFailed,
+    Share,
     SuiteName,
     data_folder,
     where,
@@ -21,6 +22,7 @@ from augbench.bench.common.errors import to_paste
 from augbench.bench.common.files import write_text
 from augbench.bench.common.user_input import user_path
 from augbench.bench.experiment.budgets import level_named
+from augbench.bench.experiment.shard import shard_named
 from augbench.bench.experiment.suite import load_suite
 from augbench.bench.planning.profile import Profile
 from augbench.bench.runs.run_folder import RunState
@@ -35,6 +37,7 @@ def run(
         bool, typer.Option("--no-trials", help="Place no trials of a tuned suite, only runs whose values are known.")
     ] = False,
     have: Have = None,
+    shard: Share = None,
     *,
     launch: LaunchOptions,
 ) -> None:
@@ -43,7 +46,7 @@ def run(
     from augbench.bench.commands.known_runs import count_known, take_over
 
     request = launch.request(out)
-    chosen = load_suite(suite).at_level(level_named(budget))
+    chosen = load_suite(suite).at_level(level_named(budget)).in_shard(shard_named(shard))
     if launch.dry_run:
         stages = find_stages(chosen, out, retry_failed=retry_failed)
         stages = count_known(stages, have) if have else stages
@@ -56,7 +59,7 @@ def run(
         request,
         retry_failed=retry_failed,
         yes=launch.yes,
-        again=lambda path: words_of_the_next_stage(path, out, budget, launch, request.profile, have or ()),
+        again=lambda path: words_of_the_next_stage(path, out, budget, launch, request.profile, have or (), shard),
         trials=not no_trials,
     )
     raise_without_result(ended, out)
@@ -65,11 +68,18 @@ def run(
         typer.echo(f"`{follow}` follows the runs; `{show}` shows them once.")
     else:
         tables, figures = (to_paste(name, "--from", out, "--out", "DIR") for name in ("tables", "figures"))
-        typer.echo(f"`{tables}` and `{figures}` show the results.")
+        more = "; --from can be given for the folder of every other share, too" if shard else ""
+        typer.echo(f"`{tables}` and `{figures}` show the results{more}.")
 
 
 def words_of_the_next_stage(
-    suite: Path, out: Path, budget: str | None, launch: LaunchOptions, profile: Profile, have: Sequence[Path] = ()
+    suite: Path,
+    out: Path,
+    budget: str | None,
+    launch: LaunchOptions,
+    profile: Profile,
+    have: Sequence[Path] = (),
+    shard: str | None = None,
 ) -> list[str]:
     """Return the words, after `augbench`, of the command that places the final runs when the trials have ended.
 
@@ -82,6 +92,7 @@ def words_of_the_next_stage(
         launch: Where and how runs are placed now.
         profile: The profile that it names.
         have: Files whose runs count as done.
+        shard: Share of the suite.
     """
     name = launch.profile
     if profile.standard_input:
@@ -91,6 +102,7 @@ def words_of_the_next_stage(
     given = {
         "--out": out.resolve(),
         "--budget": budget,
+        "--shard": shard,
         "--profile": file,
         "--launcher": launch.launcher,
         "--device": launch.device,

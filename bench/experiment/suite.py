@@ -15,6 +15,7 @@ from augbench.bench.experiment.base import Base
 from augbench.bench.experiment.budgets import Level, LevelName, budgets
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget, Protocol
+from augbench.bench.experiment.shard import Shard
 from augbench.bench.experiment.spec import (
     SINGLE,
     RunSpec,
@@ -176,6 +177,7 @@ class Suite(_Strict):
     includes: tuple[str, ...] = Field((), min_length=1, strict=False)
     tuning: SuiteTuning | None = None
     _level: LevelName | None = PrivateAttr(None)
+    _shard: Shard | None = PrivateAttr(None)
     _text: str = PrivateAttr("")
 
     @field_validator("includes")
@@ -239,11 +241,23 @@ class Suite(_Strict):
         own = {comparison.level for part in self._parts() for comparison in part.comparisons} if self._level else set()
         return None if own == {self._level} else self._level
 
+    def in_shard(self, shard: Shard | None) -> "Suite":
+        """Return the share of the suite for one of several machines, or the whole suite for None."""
+        copy = self.model_copy()
+        copy._shard = shard
+        return copy
+
+    @property
+    def shard(self) -> Shard | None:
+        """The share of the whole suite that this is; None if it is the whole."""
+        return self._shard
+
     def specs(self) -> tuple[RunSpec, ...]:
-        """Resolve every run of the suite, each once, seed by seed.
+        """Resolve every run of the suite, or of its share, each once, seed by seed.
 
         Raises:
-            UserError: If a method, data set, network or setting does not exist or is out of range.
+            UserError: If a method, data set, network or setting does not exist or is out of range, or there are more
+                shares than can be made.
         """
         parts = self._parts()
         resolved = []
@@ -259,7 +273,8 @@ class Suite(_Strict):
                     for kind in kinds:
                         spec = kind.with_seed(seeds[rank])
                         specs[spec.identity] = spec
-        return tuple(specs.values())
+        found = tuple(specs.values())
+        return self._shard.chosen(found) if self._shard else found
 
     def tunings(self) -> dict[str, TuningCost]:
         """Return the known costs of finding hyperparameters, by `RunSpec.configuration`.

@@ -37,9 +37,10 @@ def _records(out: Path) -> list[tuple[Path, Content]]:
     return [(path, content) for path in paths if (content := read_stage_record(path)) is not None]
 
 
-def called(suite: str, level: str | None) -> str:
-    """Name a suite at a level."""
-    return f"{suite} with --budget {level}" if level else suite
+def called(suite: str, level: str | None, share: object = None) -> str:
+    """Name a suite at a level, or a share of it such as 2/4."""
+    options = [f"--{name} {value}" for name, value in (("budget", level), ("shard", share)) if value]
+    return f"{suite} with {' '.join(options)}" if options else suite
 
 
 def waiting_in(records: Sequence[Content]) -> int:

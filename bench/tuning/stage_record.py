@@ -24,11 +24,12 @@ COMPONENTS = ("method", "dataset", "network", "predictor")
 
 
 def record_path(suite: Suite, out: Path) -> Path:
-    """Path of the record of a suite, by its name and level."""
+    """Path of the record of a suite, by its name, level and share."""
     words = re.sub(r"[^a-z0-9]+", "-", suite.name.lower()).strip("-")[:40]
     if words != suite.name:  # two names must not share a record
         words = f"{words}-{hashlib.sha256(suite.name.encode()).hexdigest()[:8]}"
-    return out / FOLDER / (f"{words}.{suite.level}.json" if suite.level else f"{words}.json")
+    share = f"{suite.shard.number}-of-{suite.shard.of}" if suite.shard else None
+    return out / FOLDER / ".".join(filter(None, (words, suite.level, share, "json")))
 
 
 def kept_suite(suite: Suite, out: Path) -> Path:
@@ -45,7 +46,7 @@ def write_stages(suite: Suite, stages: Stages, out: Path) -> None:
             write_json(path, {**known, "waiting": 0})
         return
     content = {
-        "suite": called(suite.name, suite.level),
+        "suite": called(suite.name, suite.level, suite.shard),
         "searches": [_search_content(search) for search in stages.searches],
         "final": [run.folder.path.name for run in stages.final],
         "waiting": len(stages.waiting),
@@ -80,7 +81,7 @@ def check_unchanged(suite: Suite, stages: Stages, out: Path) -> None:
     before = (read_stage_record(path) or {"searches": []})["searches"]
     changed = list(_changes(before, [search.tuning for search in stages.searches], suite.specs() if before else ()))
     if changed:
-        name = called(repr(suite.name), suite.level)
+        name = called(repr(suite.name), suite.level, suite.shard)
         raise UserError(
             f"What the suite {name} tunes has changed since its trials in {out} began: {'; '.join(changed)}. Change it "
             f"back (as it was: {kept_suite(suite, out)}), or choose another folder with --out. To go on with the suite "

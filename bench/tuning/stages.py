@@ -254,9 +254,9 @@ def tunings_of(suite: Suite, asked: SuiteTuning, specs: Sequence[RunSpec]) -> di
     """What a suite tunes, by `RunSpec.configuration` of the runs that values are wanted for.
 
     Raises:
-        UserError: If none of its methods has anything to tune, or an exception is for none of them.
+        UserError: If none of its methods has anything to tune and it is no share, or an exception is for none of them.
     """
-    _check_names(asked, specs)
+    _check_names(asked, suite.in_shard(None).specs() if suite.shard and asked.methods else specs)
     tuned_before = suite.tunings()
     found: dict[str, Tuning] = {}
     for spec in specs:
@@ -266,7 +266,7 @@ def tunings_of(suite: Suite, asked: SuiteTuning, specs: Sequence[RunSpec]) -> di
         tuning = Tuning(spec, asked.search, asked.trials_of(name), asked.seed, asked.repeats)
         if tuning.trials and tuning.ranges:
             found[kind] = replace(tuning, trials=int(min(tuning.trials, grid_size(tuning.ranges))))
-    if not found:
+    if not found and suite.shard is None:
         names = dict.fromkeys(spec.method.name for spec in specs)
         raise UserError(
             f"The suite {suite.name!r} has a table [tuning], but none of its methods ({', '.join(names)}) has anything "

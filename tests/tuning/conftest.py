@@ -1,7 +1,7 @@
 """Trials made by hand, with numbers that can be checked in the head."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +12,13 @@ from run_here import here
 from augbench.bench.common.files import write_json, write_torch
 from augbench.bench.experiment.spec import RunSpec, Settings
 from augbench.bench.experiment.suite import parse_suite
+from augbench.bench.launchers.launcher import Activity, LaunchRequest
+from augbench.bench.launchers.local import Local
+from augbench.bench.planning.plan import PlannedRun
+from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.run_folder import RunFolder, RunState
+from augbench.bench.training.stopping import StopSignal
+from augbench.bench.training.worker import execute
 from augbench.bench.tuning.outcome import stop_early
 from augbench.bench.tuning.tuning import Trial, Tuning, base_of_suite
 
@@ -30,6 +36,22 @@ budget = { epochs = 3, learning_rate = 0.02 }
 """
 
 MakeTrial = Callable[..., Trial]
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch, settings: ExecutionSettings, stop: StopSignal) -> list[str]:
+    """Have runs executed in this process; names of their folders."""
+    names: list[str] = []
+
+    def launch(
+        self: Local, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]
+    ) -> None:
+        for run in runs:
+            names.append(run.folder.path.name)
+            execute(run.folder, settings, stop)
+
+    monkeypatch.setattr(Local, "launch", launch)
+    return names
 
 
 @pytest.fixture

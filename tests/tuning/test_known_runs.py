@@ -1,6 +1,6 @@
 """`--have`: what was computed elsewhere is taken over, and nothing else."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,33 +10,11 @@ from tuned_suite import SHORT
 from augbench import load_runs
 from augbench.bench.commands import known_runs
 from augbench.bench.common.files import read_json, write_json
-from augbench.bench.launchers.launcher import Activity, LaunchRequest
-from augbench.bench.launchers.local import Local
-from augbench.bench.planning.plan import PlannedRun
-from augbench.bench.runs.execution_settings import ExecutionSettings
 from augbench.bench.runs.output_folder import run_folders
 from augbench.bench.runs.run_folder import RunFolder
-from augbench.bench.training.stopping import StopSignal
-from augbench.bench.training.worker import execute
 from augbench.results.records import record
 
 CommandLine = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def executed(monkeypatch: pytest.MonkeyPatch, settings: ExecutionSettings, stop: StopSignal) -> list[str]:
-    """Have runs executed in this process; names of their folders."""
-    names: list[str] = []
-
-    def launch(
-        self: Local, runs: Sequence[PlannedRun], request: LaunchRequest, poll: Callable[[Activity], None]
-    ) -> None:
-        for run in runs:
-            names.append(run.folder.path.name)
-            execute(run.folder, settings, stop)
-
-    monkeypatch.setattr(Local, "launch", launch)
-    return names
 
 
 @pytest.fixture
