@@ -19,7 +19,7 @@ MOST_DIFFERENCES = 4
 
 @dataclass(frozen=True)
 class Standing:
-    """How one method stands: a sentence for each comparison, and the table of differences from it."""
+    """How one method stands: a sentence for each comparison and on those that are left out, and its differences."""
 
     sentences: tuple[str, ...]
     table: Table
@@ -39,15 +39,16 @@ def stand(mine: Sequence[Path], ours: Sequence[Path], *, skip_damaged: bool = Fa
             alone.
     """
     runs = load_runs([*ours, *mine], skip_damaged=skip_damaged)  # a run in both is the one of `ours`
-    check_shared(runs, mine, ours)
+    others = other_comparisons(runs, mine, ours)
     found = list(_own(runs, {str(path) for path in ours}))
     if not found:
         raise UserError(
             f"{_named(mine)} has no finished method that {_named(ours)} lacks in the comparisons that both have: there "
             "is nothing to compare. `augbench tables` with --from for each shows everything in one table."
         )
+    more = [f"Not compared, since {_named(ours)} has no such runs: {'; '.join(others)}."] * bool(others)
     return tuple(
-        Standing(tuple(standings(runs, references)), differences_table(runs, references)) for references in found
+        Standing((*standings(runs, references), *more), differences_table(runs, references)) for references in found
     )
 
 
@@ -64,18 +65,19 @@ def _own(runs: Runs, ours: set[str]) -> Iterator[dict[str, str]]:
     yield from own.values()
 
 
-def check_shared(runs: Runs, mine: Sequence[Path], ours: Sequence[Path]) -> None:
-    """Make sure that a comparison of `mine` is one of `ours`: the same data, network, budget and protocol.
+def other_comparisons(runs: Runs, mine: Sequence[Path], ours: Sequence[Path]) -> list[str]:
+    """Say of comparisons of `mine` that are none of `ours` what differs: data, network, budget or protocol.
 
     Raises:
-        UserError: Naming what differs from the comparison that is most alike.
+        UserError: If none is one of `ours`, with the same.
     """
     sources = {str(path) for path in ours}
     known = {comparison_key(one.spec): one.spec for one in runs.records if one.stored.source in sources}
     asked = {comparison_key(one.spec): one.spec for one in runs.records if one.stored.source not in sources}
-    if not asked or set(known) & set(asked):
-        return
-    differing = list(dict.fromkeys(_difference(spec, known.values()) for spec in asked.values()))
+    others = [spec for key, spec in asked.items() if key not in known]
+    differing = list(dict.fromkeys(_difference(spec, known.values()) for spec in others))
+    if len(others) < len(asked) or not asked:
+        return differing
     raise UserError(
         f"No comparison of {_named(mine)} is one of {_named(ours)}: {'; '.join(differing)}. Only runs "
         "of the same data, network, budget and protocol can be compared. Run your method in the same suite, such as "

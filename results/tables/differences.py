@@ -103,7 +103,7 @@ def _standing(rows: Sequence[Difference]) -> str:
         "better than": [one.label for one in tested if one.significant and (one.estimate or 0) < 0],
         "worse than": [one.label for one in tested if one.significant and (one.estimate or 0) > 0],
         "not told apart from": [one.label for one in tested if not one.significant],
-        "not tested against": [one.label for one in rows if one not in tested],
+        "not tested against": [f"{one.label} ({one.seeds} of {one.asked} seeds)" for one in rows if one not in tested],
     }
     return "; ".join(f"{verdict} {listed(labels)}" for verdict, labels in by_verdict.items() if labels)
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from augbench.bench.common.files import read_json, write_json
+from augbench.bench.experiment.spec import RunSpec
 from augbench.bench.runs.run_folder import RunFolder
 
 WriteRun = Callable[..., RunFolder]
@@ -52,7 +54,8 @@ def test_fewer_seeds_than_ours_are_not_tested(
     ours, theirs = two_folders
     write_run("scale", seed=3, accuracy=0.96, root=ours, epochs=2)
     _, said, _ = augbench("compare", theirs, "--with", ours)
-    assert "not tested against none, fixed, augerino and scale." in " ".join(said.split())
+    few = ", ".join(f"{method} (3 of 4 seeds)" for method in ("none", "fixed", "augerino"))
+    assert f"not tested against {few} and scale (3 of 4 seeds)." in " ".join(said.split())
 
 
 def test_other_budgets_data_or_nothing_new_are_refused_in_one_paragraph(
@@ -71,5 +74,25 @@ def test_other_budgets_data_or_nothing_new_are_refused_in_one_paragraph(
         code, _, errors = augbench("compare", tmp_path / name, "--with", ours)
         assert code == 2 and words in " ".join(errors.split())
         assert "Only runs of the same data, network, budget and protocol" in " ".join(errors.split())
+    for path in (
+        tmp_path / "elsewhere" / "runs"
+    ).iterdir():  # as if written under an earlier protocol, on the same data
+        content = (path / "spec.json").read_text().replace('"protocol_version": 1', '"protocol_version": 0')
+        spec = RunSpec.model_validate(json.loads(content.replace("rotmnist5k", "mnist5k"))["spec"])
+        write_json(path / "spec.json", {"identity": spec.identity, "spec": spec.model_dump(mode="json")})
+        write_json(path / "result.json", read_json(path / "result.json") | {"identity": spec.identity})
+    code, _, errors = augbench("compare", tmp_path / "elsewhere", "--with", ours)
+    assert code == 2 and "protocol_version was 1, is 0 now" in " ".join(errors.split())
     code, _, errors = augbench("compare", ours, "--with", ours)
     assert code == 2 and "there is nothing to compare" in " ".join(errors.split())
+
+
+def test_what_only_one_of_two_comparisons_shares_is_said(
+    two_folders: tuple[Path, Path], write_run: WriteRun, augbench: CommandLine
+) -> None:
+    ours, theirs = two_folders
+    for seed in range(3):
+        write_run("mine", seed=seed, root=theirs, epochs=3)
+    _, said, _ = augbench("compare", theirs, "--with", ours)
+    assert "worse than scale; not told apart from augerino." in " ".join(said.split())
+    assert f"Not compared, since {ours} has no such runs: on mnist5k (size=14), budget.epochs was 2" in said
