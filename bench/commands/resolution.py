@@ -1,6 +1,6 @@
 """What `augbench plan` says of the differences that a suite can show: the smallest, and the seeds that others take."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,9 +88,24 @@ def _compared(planned: Plan, groups: Sequence[Group]) -> Iterator[tuple[str, int
     for group, label in zip(groups, label_runs([group.spec for group in groups]), strict=True):
         if group.spec.budget.epochs > 1 and group.spec.protocol.evaluated_on == "test":
             compared.setdefault(label.comparison, []).append(group)
-    for name, inside in compared.items():
+    for name, own in compared.items():
+        others = (group for other, groups in compared.items() if other != name for group in groups)
+        inside = [*own, *_counted_too(own, others)]
         asked = set[int]().union(*(seeds[group.spec.configuration] for group in inside))
         yield name, len(asked), [group for group in inside if seeds[group.spec.configuration] == asked]
+
+
+def _counted_too(own: Sequence[Group], others: Iterable[Group]) -> list[Group]:
+    """Find learners with one copy of each image that tables show in a comparison, though they run in another one."""
+    names, place = {group.spec.learner_label for group in own}, comparison_key(own[0].spec, any_reading=True)
+    return [
+        group
+        for group in others
+        if group.spec.method.all_settings.get("copies", group.spec.budget.baseline_copies) == 1
+        and group.spec.predictor is None
+        and group.spec.learner_label not in names
+        and comparison_key(group.spec, any_reading=True) == place
+    ]
 
 
 def _resolution(name: str, seeds: int, groups: Sequence[Group], recorded: Mapping[str, Recorded]) -> Resolution:

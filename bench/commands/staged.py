@@ -38,7 +38,7 @@ def tell_about_tuning(suite: Suite, stages: Stages) -> None:
 
 def stage_lines(suite: Suite, stages: Stages) -> Iterator[str]:
     """Describe both stages, a line each, and who keeps its values."""
-    if suite.tuning is None:
+    if suite.tuning is None or not stages.searches:
         return
     trials, final = Plan(stages.trials), Plan(stages.final)
     yield f"Stage 1, trials on validation images: {_effort(suite, stages)}. {_counts(trials)}"
@@ -88,7 +88,8 @@ def _few_seeds(stages: Stages) -> Iterator[str]:
 
 
 def value_lines(stages: Stages) -> Iterator[str]:
-    """Say which values were chosen, a line for each method and data set."""
+    """Say which values were chosen, a line for each method and data set, and budget where there are several."""
+    several = Counter(search.name for search in stages.searches)
     for search in stages.searches:
         if search.best is None or search.chosen is None:
             continue
@@ -96,8 +97,9 @@ def value_lines(stages: Stages) -> Iterator[str]:
         untuned = f", untuned {100 * first:.2f} %" if first is not None else ""
         hours = stages.costs[search.chosen.configuration].seconds.items()  # never summed over devices
         spent = " + ".join(f"{seconds / SECONDS_IN_AN_HOUR:.2g} h on {device}" for device, seconds in hours)
+        equal = f", equal {search.tuning.base.budget.equal}" if several[search.name] > 1 else ""
         yield (
-            f"{search.name}: {settings_in_words(best.trial.values)} (trial {best.trial.number} of {trials}, "
+            f"{search.name}{equal}: {settings_in_words(best.trial.values)} (trial {best.trial.number} of {trials}, "
             f"{100 * (best.accuracy or 0):.2f} % of the validation images{untuned}; {spent or 'no time known'})."
         )
 

@@ -60,9 +60,14 @@ def same_run_key(spec: RunSpec) -> str:
     return canonical_json(_with_defaults(spec))
 
 
-def comparison_key(spec: RunSpec) -> str:
-    """Return a text that runs share if they differ in nothing but method, predictor and seed: tables compare them."""
+def comparison_key(spec: RunSpec, *, any_reading: bool = False) -> str:
+    """Return a text that runs share if they differ in nothing but method, predictor and seed: tables compare them.
+
+    With `any_reading`, also if they differ in how copies count: in `equal` and `copies_in_batch` of their budgets.
+    """
     content = _with_defaults(spec)
+    for name in ("equal", "copies_in_batch") if any_reading else ():
+        del content["budget"][name]
     return canonical_json({key: value for key, value in content.items() if key not in ("method", "predictor", "seed")})
 
 

@@ -22,7 +22,7 @@ def counted_in_others(records: Sequence[Record]) -> list[Record]:
     Returns:
         The finished runs as runs of the other comparisons, each with a name of its own.
     """
-    places = {record.configuration.text: _place(record.spec) for record in records}
+    places = {record.configuration.text: comparison_key(record.spec, any_reading=True) for record in records}
     readings: dict[str, dict[Reading, None]] = {}
     for record in records:
         readings.setdefault(places[record.configuration.text], {})[_reading(record.spec.budget)] = None
@@ -40,11 +40,6 @@ def counted_in_others(records: Sequence[Record]) -> list[Record]:
 
 def _reading(budget: Budget) -> Reading:
     return budget.equal, budget.copies_in_batch
-
-
-def _place(spec: RunSpec) -> str:
-    """A text that comparisons share if they differ in how copies count alone."""
-    return comparison_key(_with(spec, ("epochs", False)))
 
 
 def _with(spec: RunSpec, reading: Reading) -> RunSpec:

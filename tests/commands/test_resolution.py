@@ -150,6 +150,15 @@ def test_a_learner_without_all_seeds_is_not_tested(tmp_path: Path) -> None:
     assert (one.learners, one.seeds) == (3, 5)
 
 
+def test_learners_with_one_copy_count_under_every_reading_of_a_budget(tmp_path: Path) -> None:
+    suite = suite_of(("none", "fixed", "scale"))
+    (own,) = suite.comparisons
+    equal = own.budget.model_copy(update={"equal": "passes"}) if own.budget else None
+    copies = own.model_copy(update={"budget": equal, "methods": own.methods[2:]})
+    several = found(suite.model_copy(update={"comparisons": (own, copies)}), tmp_path)
+    assert [one.learners for one in several] == [3, 3], "none and fixed have one copy of each image"
+
+
 def test_the_words(tmp_path: Path) -> None:
     """Differences have the variances 1/3, 3 and 7/3: the spread is the root of 17/9, the smallest 5.67 times that."""
     finish(suite_of(), tmp_path, ACCURACIES)
