@@ -29,13 +29,14 @@ def parts() -> tuple[Part, ...]:
     """All parts, the most important first; together they have as much time as `benchmarks/gpu.py` gives."""
     return (
         Part("machine", 12, gpu_kernel.measure_machine),
-        Part(KERNEL, 50, gpu_kernel.measure),
+        Part(KERNEL, 45, gpu_kernel.measure),
         Part("waiting", 35, gpu_runs.measure_waiting, needs_gpu=True),
         Part("smallnet", 35, partial(gpu_networks.measure, name="smallnet")),
-        Part("wrn-28-10", 65, partial(gpu_networks.measure, name="wrn-28-10")),
+        Part("wrn-28-10", 60, partial(gpu_networks.measure, name="wrn-28-10")),
         Part("augmentation of wrn-28-10", 15, gpu_networks.measure_augmentation),
-        Part("resnet34", 40, partial(gpu_networks.measure, name="resnet34")),
-        Part("rotmnist", 75, gpu_runs.measure_paper_budget),
+        Part("resnet34", 30, partial(gpu_networks.measure, name="resnet34")),
+        Part("rotmnist", 65, gpu_runs.measure_paper_budget),
+        Part("leaderboard", 30, gpu_runs.measure_leaderboard),
         Part("section augmentation", 20, partial(measure_section, name="augmentation", rounds=10)),
         Part("section step", 8, partial(measure_section, name="step")),
         Part("section epoch", 16, partial(measure_section, name="epoch", rounds=5)),

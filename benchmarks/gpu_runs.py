@@ -15,6 +15,8 @@ from augbench.bench.data.dataset import ImageData
 from augbench.bench.experiment.acceleration import Acceleration
 from augbench.bench.experiment.catalogues import methods
 from augbench.bench.experiment.protocol import Budget
+from augbench.bench.experiment.spec import RunSpec
+from augbench.bench.experiment.suite import load_suite
 from augbench.bench.training.evaluation import evaluate, summarise
 from augbench.bench.training.probe import rotation_probe
 from augbench.bench.training.stopping import StopRequested
@@ -36,6 +38,7 @@ WAYS = {
     "by default": Acceleration(),
 }
 SHORT_NETWORK, SHORT_EPOCHS, SHORT_BATCH = "wrn-16-4", 15, 128
+ALL_PHOTOGRAPHS = 50_000  # of CIFAR-10 to train on, a part of which is carried
 QUICKER_LEARNING = 0.01  # SCALE's rate where there are a tenth of the paper's epochs
 STEPS_OF_CHECK, BATCH_OF_CHECK = 6, 32
 
@@ -153,6 +156,38 @@ def _paper_budget(
         "seconds to compile": compilation,
         OF_A_RUN: budget.epochs * epoch + evaluations[method] + compilation,
         "seconds at the peak of matrix products": None if peak is None else operations / peak,
+        "rows": trainer.rows,
+    }
+
+
+def measure_leaderboard(work: Work) -> None:
+    """Begin runs of the suite `leaderboard-full` on the carried part of CIFAR-10: what whole ones would take."""
+    data = read_photographs(work.folder, QUICK_IMAGES if work.quick else None).to(work.device)
+    first = {spec.method.name: spec for spec in reversed(load_suite("leaderboard-full").specs()) if _is_shown(spec)}
+    for method, is_compiled in (("none", False), ("scale", False), ("none", True)):
+        if not (work.quick and is_compiled):
+            key = f"{method}, {'compiled' if is_compiled else 'not compiled'}"
+            work.add(key, attempt(partial(_begin, work, first[method], data, is_compiled)))
+
+
+def _is_shown(spec: RunSpec) -> bool:
+    return spec.dataset.name == "cifar10" and spec.budget.equal == "passes"
+
+
+def _begin(work: Work, spec: RunSpec, data: ImageData, is_compiled: bool) -> dict[str, Any]:
+    """Measure a run's first epochs, and extrapolate the median of all but the first to all images and epochs."""
+    acceleration = spec.budget.acceleration.model_copy(update={"compiled": is_compiled})
+    smaller = {"batch_size": 8} if work.quick else {}
+    budget = spec.budget.model_copy(update={"acceleration": acceleration, **smaller})
+    network = QUICK_NETWORK if work.quick else spec.network.name
+    trainer = new_run(spec.method.name, network, data, work.device, budget, **spec.method.settings)
+    watch = Watch(QUICK_EPOCHS if work.quick else FEWER_EPOCHS)
+    train(trainer, watch)
+    images = trainer.epochs * ALL_PHOTOGRAPHS / len(data.train)
+    return {
+        "seconds of epochs": watch.seconds,
+        "seconds to compile": _clock(trainer, "compilation"),
+        "seconds to train on all images": images * statistics.median(watch.seconds[1:]),
         "rows": trainer.rows,
     }
 

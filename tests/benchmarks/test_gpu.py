@@ -174,5 +174,7 @@ def test_everything_runs_on_a_cpu(tmp_path: Path, small_data: dict[str, ImageDat
     failed = [line for line in ended.stdout.splitlines() if "Error:" in line]
     assert not failed
     assert set(parts["cifar10"]["found"]) >= {"none, evaluated", "scale, evaluated"}
+    for name in ("none, not compiled", "scale, not compiled"):
+        assert parts["leaderboard"]["found"][name]["seconds to train on all images"] > 0
     assert np.isfinite(parts["rotmnist"]["found"]["scale, bfloat16"]["seconds of a run"])
     assert "rotmnist: done" in ended.stdout
