@@ -1,4 +1,4 @@
-"""Augmented images per second of the shared space, of kornia and of torchvision, beside bare `grid_sample`.
+"""Augmented images per second of the shared space and of four libraries, beside bare `grid_sample`.
 
 Everything begins with the same uint8 images and ends with float images in [0, 1] on the device.
 
@@ -17,6 +17,12 @@ space does, whose blocks are each there or not; but its crop, in the default mod
 warp` has our draws, our crop and our matrices, and only resamples with kornia: the most that kornia could reach, and a
 test shows that it gives the same images.
 
+`fuse-augmentations` and `torchtransform` draw a map for each image and resample the batch once, as the shared space
+does; the parts of a map are always all there, as kornia's are. Tests show that their maps give the same images by our
+resampling. `fuse-augmentations` has no crop of padded images: within the one resampling, it moves them as far, by any
+fraction of a pixel. `torchtransform` crops within it, so what the crop cuts off returns where a later part moves it in.
+It is told not to smooth what it shrinks, which nobody else does.
+
 `torchvision` transforms image by image, as its data sets do, from a tensor or from a PIL image, in this process:
 `RandomCrop`, `RandomAffine` with one scale for both axes, which is all it has, and `RandomHorizontalFlip`; then the
 images are stacked and moved to the device. The batch does not matter to that: on a GPU only the smallest is measured.
@@ -25,6 +31,7 @@ images are stacked and moved to the device. The batch does not matter to that: o
 import math
 from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,6 +56,7 @@ METHODS: dict[str, dict[str, int]] = {"scale": {"copies": 1}, "trivialaugment-wi
 """Methods that are measured under a base, with their hyperparameters."""
 TIMES_BASE = Goal(1.1)
 TIMES_FLOOR, TIMES_KORNIA, TIMES_TORCHVISION = Goal(1.25), Goal(2.5, at_least=True), Goal(10, at_least=True)
+TIMES_FUSED = Goal(1, at_least=True)
 
 Images = Callable[[], Tensor]
 
@@ -68,7 +76,7 @@ def measure(settings: Settings) -> list[Row]:
 
 
 def contestants(images: Tensor, device: torch.device) -> dict[str, Entry]:
-    """Prepare all contestants; kornia may be missing.
+    """Prepare all contestants; any library but torchvision may be missing.
 
     Args:
         images: (B, C, S, S), uint8, on the CPU.
@@ -86,6 +94,10 @@ def contestants(images: Tensor, device: torch.device) -> dict[str, Entry]:
     if find_spec("kornia") is not None:
         found["kornia"] = Entry(by_kornia(there, space), OURS, TIMES_KORNIA)
         found["kornia's warp"] = Entry(by_kornias_warp(there, space), OURS)
+    if find_spec("fuse_augmentations") is not None:
+        found["fuse-augmentations"] = Entry(by_fuse_augmentations(there, space), OURS, TIMES_FUSED)
+    if find_spec("torchtransform") is not None:
+        found["torchtransform"] = Entry(by_torchtransform(there, space), OURS, TIMES_FUSED)
     if device.type == "cpu" or len(images) <= BATCHES[0]:
         found["torchvision, tensors"] = Entry(by_torchvision(images, space, device), OURS, TIMES_TORCHVISION)
         found["torchvision, PIL"] = Entry(by_torchvision(images, space, device, pil=True), OURS, TIMES_TORCHVISION)
@@ -151,9 +163,9 @@ def by_kornia(images: Tensor, space: Space) -> Images:
     augment = torch.nn.Sequential(
         K.RandomCrop((space.image_size,) * 2, padding=space.padding),
         K.RandomAffine(
-            math.degrees(space.maximum_rotation),
+            _turns(space),
             scale=_scales(space) * 2,
-            shear=(-_shear(space), _shear(space), 0.0, 0.0),
+            shear=(*_shears(space), 0.0, 0.0),
             align_corners=False,
             p=1.0,
         ),
@@ -190,6 +202,52 @@ def kornias_warp(images: Tensor, inverse_matrices: Tensor) -> Tensor:
     return warped
 
 
+def by_fuse_augmentations(images: Tensor, space: Space) -> Images:
+    """One random affine map, flip included, by fuse-augmentations."""
+    augment = fused_transforms(space)
+    return lambda: augment(to_unit_interval(images))
+
+
+def fused_transforms(space: Space) -> Callable[..., Any]:
+    """Compose rotation, scales, shear, shift and flip, in this order, by fuse-augmentations."""
+    from fuse_augmentations import Compose
+
+    shifts = (-space.padding, space.padding)
+    composed: Callable[..., Any] = Compose.from_params(
+        rotation=_turns(space),
+        scale_x=_scales(space),
+        scale_y=_scales(space),
+        shear_x=_shears(space),
+        translate_x=shifts,
+        translate_y=shifts,
+        hflip_p=PROBABILITY,
+    )
+    return composed
+
+
+def by_torchtransform(images: Tensor, space: Space) -> Images:
+    """Crop, flip and one random affine map, by torchtransform."""
+    from torchtransform import Image
+
+    augment = torchtransforms(space)
+    return lambda: augment(Image(to_unit_interval(images), antialias=False))
+
+
+def torchtransforms(space: Space) -> Callable[..., Any]:
+    """Compose crop, flip, shear, scales and rotation, in this order, by torchtransform."""
+    import torchtransform as tt
+
+    composed: Callable[..., Any] = tt.Compose(
+        tt.Pad(space.padding),
+        tt.RandomCrop(space.image_size),
+        tt.HorizontalFlip(PROBABILITY),
+        tt.Shear(_shears(space)),
+        tt.Scale(x=_scales(space), y=_scales(space)),
+        tt.Rotate(_turns(space)),
+    )
+    return composed
+
+
 def by_torchvision(images: Tensor, space: Space, device: torch.device, pil: bool = False) -> Images:
     """Transform image by image, from tensors or from PIL images, and move the stacked images to the device.
 
@@ -202,9 +260,9 @@ def by_torchvision(images: Tensor, space: Space, device: torch.device, pil: bool
     steps: list[torch.nn.Module] = [
         v2.RandomCrop(space.image_size, padding=space.padding),
         v2.RandomAffine(
-            math.degrees(space.maximum_rotation),
+            _turns(space),
             scale=_scales(space),
-            shear=(-_shear(space), _shear(space)),
+            shear=_shears(space),
             interpolation=v2.InterpolationMode.BILINEAR,
         ),
         v2.RandomHorizontalFlip(PROBABILITY),
@@ -226,10 +284,17 @@ def _generator(device: torch.device) -> torch.Generator:
     return torch.Generator(device).manual_seed(0)
 
 
+def _turns(space: Space) -> tuple[float, float]:
+    """Range of the rotation, in degrees."""
+    largest = math.degrees(space.maximum_rotation)
+    return -largest, largest
+
+
 def _scales(space: Space) -> tuple[float, float]:
     return math.exp(-space.maximum_log_scale), math.exp(space.maximum_log_scale)
 
 
-def _shear(space: Space) -> float:
-    """Largest shear as an angle, in degrees."""
-    return math.degrees(math.atan(space.maximum_shear))
+def _shears(space: Space) -> tuple[float, float]:
+    """Range of the shear as an angle, in degrees."""
+    largest = math.degrees(math.atan(space.maximum_shear))
+    return -largest, largest

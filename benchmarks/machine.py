@@ -8,7 +8,7 @@ import torch
 
 from augbench.bench.training.provenance import code_state, describe_device, package_version, usable_cores
 
-PACKAGES = ("torch", "torchvision", "kornia", "triton", "numpy", "pillow")
+PACKAGES = ("torch", "torchvision", "kornia", "fuse-augmentations", "torchtransform", "triton", "numpy", "pillow")
 
 
 def describe(device: torch.device) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from benchmarks.rows import Row, Settings
 
 # Name and title; the module of that name has the function `measure`.
 SECTIONS = {
-    "augmentation": "Augmented images: the shared space, bare grid_sample, kornia and torchvision",
+    "augmentation": "Augmented images: the shared space, bare grid_sample and four libraries",
     "step": "A step of SCALE beside a plain step on equally many images",
     "epoch": "A whole epoch beside the bare network's forward and backward passes",
     "overhead": "What a run, a suite and the command line cost beside training and evaluation",

@@ -1,14 +1,16 @@
 """What is compared with the shared space does the same."""
 
 import math
+import sys
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from augbench.bench.augmentation.affine_space import shared_space, to_unit_interval
+from augbench.bench.augmentation.affine_space import resample, shared_space, to_unit_interval
 from benchmarks import augmentation
 from benchmarks.made_up import made_up_images
 
@@ -33,6 +35,74 @@ def test_kornias_warp_with_our_matrices_gives_our_images(size: int, channels: in
 
 
 @SHAPES
+def test_fuse_augmentations_makes_our_images_and_draws_from_our_ranges(size: int, channels: int) -> None:
+    pytest.importorskip("fuse_augmentations")
+    space, images = shared_space(size), smooth_images(1000, channels, size)
+    torch.manual_seed(0)
+    theirs, maps = augmentation.fused_transforms(space)(images, return_matrix=True)
+    middle = torch.eye(3, dtype=torch.float64)
+    middle[:2, 2] = (size - 1) / 2
+    maps = torch.linalg.inv(middle) @ maps.double() @ middle
+    torch.testing.assert_close(theirs, by_our_resampling(images, maps), rtol=0, atol=2e-4)
+    linear = maps[:, :2, :2]  # mirror · shear · scales · turn
+    y_scale, shear, x_scale = triangular((linear @ linear.mT).flip(1, 2))
+    mirrored = linear.det() < 0
+    mirror = torch.where(mirrored, -1, 1)
+    assert_drawn_from(x_scale, 0.5, 1.25, 2)
+    assert_drawn_from(y_scale, 0.5, 1.25, 2)
+    assert_drawn_from((shear * mirror).atan(), -math.pi / 4, 0, math.pi / 4)
+    assert_drawn_from(torch.atan2(linear[:, 1, 0], linear[:, 1, 1]), -math.pi, 0, math.pi)
+    assert mirrored.double().mean() == pytest.approx(0.5, abs=0.05)
+    assert_drawn_from(maps[:, 0, 2] * mirror, -space.padding, 0, space.padding)
+    assert_drawn_from(maps[:, 1, 2], -space.padding, 0, space.padding)
+
+
+@SHAPES
+def test_torchtransform_makes_our_images_and_draws_from_our_ranges(size: int, channels: int) -> None:
+    tt = pytest.importorskip("torchtransform")
+    space, images = shared_space(size), smooth_images(1000, channels, size)
+    torch.manual_seed(0)
+    theirs, drawn = augmentation.torchtransforms(space)(tt.Image(images, antialias=False), replay=True)
+    (steps,) = drawn.segments  # one resampling
+    maps = torch.eye(3, dtype=torch.float64)
+    for step in steps:
+        maps = step.matrices @ maps
+    torch.testing.assert_close(theirs, by_our_resampling(images, maps), rtol=0, atol=2e-4)
+    linear = maps[:, :2, :2]  # turn · scales · shear · mirror
+    x_scale, shear, y_scale = triangular(linear.mT @ linear)
+    mirrored = linear.det() < 0
+    mirror = torch.where(mirrored, -1, 1)
+    assert_drawn_from(x_scale.log(), -math.log(2), 0, math.log(2))
+    assert_drawn_from(y_scale.log(), -math.log(2), 0, math.log(2))
+    assert_drawn_from((shear * mirror).atan(), -math.pi / 4, 0, math.pi / 4)
+    assert_drawn_from(torch.atan2(linear[:, 1, 0] * mirror, linear[:, 0, 0] * mirror), -math.pi, 0, math.pi)
+    assert mirrored.double().mean() == pytest.approx(0.5, abs=0.05)
+    shifts = torch.linalg.solve(linear, maps[:, :2, 2])
+    assert shifts.round().unique().tolist() == list(range(-space.padding, space.padding + 1))
+    torch.testing.assert_close(shifts, shifts.round())
+
+
+def by_our_resampling(images: Tensor, maps: Tensor) -> Tensor:
+    """Resample along affine maps of pixels about the middle of the image, from input to output; (N, 3, 3)."""
+    inverse = torch.linalg.inv(maps)[:, :2]
+    inverse[:, :, 2] *= 2 / images.shape[-1]
+    return resample(images, inverse.float())
+
+
+def triangular(gram: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return s, k and t of UᵀU with U = diag(s, t)·[[1, k], [0, 1]]; gram is (N, 2, 2)."""
+    shear = gram[:, 0, 1] / gram[:, 0, 0]
+    return gram[:, 0, 0].sqrt(), shear, (gram[:, 1, 1] - gram[:, 0, 1] * shear).sqrt()
+
+
+def assert_drawn_from(values: Tensor, low: float, mean: float, high: float) -> None:
+    found = [float(each) for each in (values.min(), values.mean(), values.max())]
+    assert found == pytest.approx([low, mean, high], abs=0.03 * (high - low))
+    assert low - 1e-5 <= found[0]
+    assert found[2] <= high + 1e-5
+
+
+@SHAPES
 def test_everybody_makes_float_images_of_the_same_size(size: int, channels: int) -> None:
     images = made_up_images(4, channels, size)
     contestants = augmentation.contestants(images, CPU)
@@ -40,6 +110,7 @@ def test_everybody_makes_float_images_of_the_same_size(size: int, channels: int)
         *("grid_sample", "shared space", "for the network"),
         *("scale", "scale under a base", "trivialaugment-wide", "trivialaugment-wide under a base"),
         *("kornia", "kornia's warp"),
+        *(name for name in ("fuse-augmentations", "torchtransform") if find_spec(name.replace("-", "_"))),
         *("torchvision, tensors", "torchvision, PIL"),
     ]
     for name, entry in contestants.items():
@@ -48,6 +119,13 @@ def test_everybody_makes_float_images_of_the_same_size(size: int, channels: int)
         assert (made.shape, made.dtype, made.device) == (images.shape, torch.float32, CPU), name
         assert name == "for the network" or (made.min() >= 0 and made.max() <= 1 + 1e-6), name
         assert not torch.equal(made, to_unit_interval(images)), name
+
+
+def test_libraries_that_are_missing_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("kornia", "fuse_augmentations", "torchtransform"):
+        monkeypatch.setitem(sys.modules, name, None)
+    found = augmentation.contestants(made_up_images(4, 1, 28), CPU)
+    assert not {"kornia", "kornia's warp", "fuse-augmentations", "torchtransform"} & set(found)
 
 
 def test_the_shared_space_is_timed_with_the_gradient_of_its_ranges() -> None:
