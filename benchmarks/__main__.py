@@ -31,10 +31,16 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     parser.add_argument("--threads", type=int, default=2, help="threads on a CPU")
     parser.add_argument("--repeats", type=int, default=20, help="rounds of each comparison")
+    parser.add_argument(
+        "--processor-time", action="store_true", help="seconds of the processor, not of the clock, on a CPU"
+    )
     parser.add_argument("--out", type=Path, help="JSON file to write, after each section")
     given = parser.parse_args()
     if unknown := set(given.sections) - set(SECTIONS):
         parser.error(f"no section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
+    given.device = choose_device(given.device)
+    if given.processor_time and given.device.type != "cpu":
+        parser.error(f"--processor-time leaves out what {given.device} does; add --device cpu")
     return given
 
 
@@ -43,7 +49,7 @@ def as_json(settings: Settings, rows: list[Row]) -> dict[str, Any]:
     return {
         "about": machine.describe(settings.device),
         "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
-        "settings": {"repeats": settings.repeats, "threads": settings.threads, "quick": settings.quick},
+        "settings": {name: getattr(settings, name) for name in ("repeats", "threads", "quick", "processor_time")},
         "rows": [row.as_json() for row in rows],
     }
 
@@ -53,7 +59,7 @@ def main() -> None:
     given = parse()
     torch.set_num_threads(given.threads)
     keep_freed_memory()  # as runs do, and for all contestants
-    settings = Settings(choose_device(given.device), given.repeats, given.threads, given.quick)
+    settings = Settings(given.device, given.repeats, given.threads, given.quick, given.processor_time)
     console = Console()
     rows: list[Row] = []
     for name in given.sections or SECTIONS:

@@ -1,5 +1,6 @@
 """Input and output of the sections, without libraries that a machine that only measures may lack."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -26,6 +27,8 @@ class Settings:
         repeats: Rounds of each comparison.
         threads: CPU threads, also of the processes that a section starts; the caller sets those of its own process.
         quick: Whether a glance is enough: the smallest shapes only, as tests need them.
+        processor_time: Whether contestants that take turns are timed by what they keep the processor busy, all threads
+            together, on a CPU that other programs use, too.
         progress: Told before each case how many are done, how many there are and which one begins.
         keep: Given the rows of each case as soon as they are measured, where waiting for all could lose them.
     """
@@ -34,13 +37,14 @@ class Settings:
     repeats: int = 20
     threads: int = 2
     quick: bool = False
+    processor_time: bool = False
     progress: Callable[[int, int, str], None] = say_nothing
     keep: Callable[[Sequence["Row"]], None] = keep_nothing
 
     @property
     def clock(self) -> Clock:
-        """The clock of the device."""
-        return device_clock(self.device)
+        """The clock of the device, or of the processor."""
+        return time.process_time if self.processor_time else device_clock(self.device)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_the_program_shows_a_table_and_writes_everything(
     written = json.loads(out.read_text())
     assert [row["section"] for row in written["rows"]] == ["step", "step", "seeds", "seeds"]
     assert written["command"].startswith("python -m benchmarks step seeds --quick")
-    assert written["settings"] == {"repeats": 2, "threads": 1, "quick": True}
+    assert written["settings"] == {"repeats": 2, "threads": 1, "quick": True, "processor_time": False}
     assert written["about"]["packages"]["torch"].startswith(torch.__version__.partition("+")[0])
     shown = capsys.readouterr().out
     assert SECTIONS["step"] in shown
@@ -66,6 +67,15 @@ def test_an_unknown_section_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: 
     with pytest.raises(SystemExit, match="2"):
         main()
     assert f"no section stride; choose from {', '.join(SECTIONS)}" in capsys.readouterr().err
+
+
+def test_processor_time_is_for_a_cpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert Settings(processor_time=True).clock is time.process_time
+    monkeypatch.setattr("benchmarks.__main__.choose_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr("sys.argv", ["benchmarks", "step", "--processor-time"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "--processor-time leaves out what cuda does; add --device cpu" in capsys.readouterr().err
 
 
 @pytest.mark.slow
