@@ -10,7 +10,7 @@ from augbench.results.model.frame import Runs
 from augbench.results.model.table import Cell, mean_cell
 from augbench.results.statistics.groups import letters
 from augbench.results.statistics.moderated import LEVEL
-from augbench.results.statistics.paired import best_methods
+from augbench.results.statistics.paired import Best, best_methods
 
 LOWER_IS_BETTER = ("nll", "brier", "ece", "ece_equal_mass")
 SCORE_DIGITS = 3  # of all metrics but the accuracy
@@ -102,8 +102,19 @@ def _score_cells(
     }
     if not mark or is_single_epoch(group) or values.empty:
         return cells
-    best = best_methods(values, higher_is_better=metric not in LOWER_IS_BETTER, asked=asked, level=LEVEL)
+    best = _best(runs, group, metric, draws)
     return {label: replace(cell, best=label in best.together) for label, cell in cells.items()}
+
+
+def _best(runs: Runs, group: pd.DataFrame, metric: str, draws: int) -> Best:
+    """Test all pairs of methods in one metric, once for all that is made of it."""
+
+    def make() -> Best:
+        values = scores_of(runs, group, metric, draws)
+        is_higher_better = metric not in LOWER_IS_BETTER
+        return best_methods(values, higher_is_better=is_higher_better, asked=asked_seeds(group), level=LEVEL)
+
+    return runs.once(("best methods", metric, draws, *group["folder"]), make)
 
 
 def group_letters(runs: Runs, group: pd.DataFrame) -> Mapping[str, str]:
@@ -124,7 +135,7 @@ def _group_letters(runs: Runs, group: pd.DataFrame) -> Mapping[str, str]:
     values = scores_of(runs, group, "accuracy", 0)
     if is_single_epoch(group) or values.empty:
         return {}
-    best = best_methods(values, higher_is_better=True, asked=asked_seeds(group), level=LEVEL)
+    best = _best(runs, group, "accuracy", 0)
     if not best.together:
         return {}
     means = values.groupby("label", sort=False)["value"].mean().drop(list(best.left_out))
