@@ -56,14 +56,16 @@ def probe_outside(
     device: "torch.device",
 ) -> None:
     """Score runs on images of other data sets, show the tables and write the file; arguments as `probe_ood`."""
-    from augbench.results.studies.ood_probe import probe_ood, write_ood
+    from augbench.results.model.csv_text import write_csv
+    from augbench.results.model.outside import PROBE_FILE
+    from augbench.results.studies.ood_probe import probe_ood
 
     with progress_bars(console) as progress:
         task = progress.add_task(OUTSIDE, total=len(runs) * len(against))
         frame = probe_ood(runs, against, data_root=data_root, device=device, after_each=lambda: progress.advance(task))
     for table in _tables(frame):
         console.print(table)
-    typer.echo(str(write_ood(frame, out)))
+    typer.echo(str(write_csv(frame, out / PROBE_FILE)))
 
 
 def _tables(frame: "pd.DataFrame") -> Iterator[Table]:

@@ -25,7 +25,9 @@ def probe_overlaps(
     console: Console, runs: "list[FinishedRun]", out: Path, *, data_root: Path, device: "torch.device"
 ) -> None:
     """Measure how near learners come to corruptions, show it and write the file; arguments as `probe_overlap`."""
-    from augbench.results.studies.overlap_probe import probe_overlap, write_overlap
+    from augbench.results.model.csv_text import write_csv
+    from augbench.results.model.overlap import PROBE_FILE
+    from augbench.results.studies.overlap_probe import probe_overlap
 
     with progress_bars(console) as progress:
         task = progress.add_task(OVERLAP, total=len(runs))
@@ -36,7 +38,7 @@ def probe_overlaps(
         console.print(
             f"Without distances, since they mix the images of a batch: {few_names(probe.without)}.", markup=False
         )
-    typer.echo(str(write_overlap(probe.frame, out)))
+    typer.echo(str(write_csv(probe.frame, out / PROBE_FILE)))
 
 
 def _tables(frame: "pd.DataFrame") -> Iterator[Table]:

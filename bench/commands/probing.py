@@ -75,15 +75,7 @@ def probe(
 
     corrupted, asked = [name for name in kind if name in CORRUPTED], _asked(kind, values or [])
     check_against(kind, against or [])
-    if not 0 <= draws <= MOST_DRAWS:
-        raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
-    if (own := [name for name in kind if name in OF_OWN_IMAGES]) and (draws or on is not None):
-        raise UserError(
-            f"--kind {own[0]} takes neither --draws nor --on: it is about the run's own test images, without test-time "
-            "draws. Omit them, or give the other kinds in a command of their own."
-        )
-    if on is not None:
-        datasets().get(on)
+    _check_images(kind, draws, on)
     root, here = data_folder(data), choose_device(device)
     found, console = finished_runs(runs), new_console()
     make_folder(out)
@@ -95,6 +87,23 @@ def probe(
         probe_overlaps(console, found, out, data_root=root, device=here)
     if asked:
         _probe_transforms(console, found, asked, out, draws=draws, data_root=root, device=here, on=on)
+
+
+def _check_images(kinds: Sequence[str], draws: int, on: str | None) -> None:
+    """Check which images are asked for.
+
+    Raises:
+        UserError: If the draws are out of range, a kind is given what it does not take, or there is no such data set.
+    """
+    if not 0 <= draws <= MOST_DRAWS:
+        raise UserError(f"--draws must be from 0 to {MOST_DRAWS}, not {draws}.")
+    if (own := [name for name in kinds if name in OF_OWN_IMAGES]) and (draws or on is not None):
+        raise UserError(
+            f"--kind {own[0]} takes neither --draws nor --on: it is about the run's own test images, without test-time "
+            "draws. Omit them, or give the other kinds in a command of their own."
+        )
+    if on is not None:
+        datasets().get(on)
 
 
 def _probe_transforms(

@@ -1,7 +1,10 @@
 """Frames as CSV files, which people open in spreadsheets."""
 
+from pathlib import Path
+
 import pandas as pd
 
+from augbench.bench.common.files import make_folder, write_text
 from augbench.bench.common.plain_text import safe
 
 BEGINS_A_FORMULA = ("=", "+", "-", "@")
@@ -12,6 +15,17 @@ def csv_text(frame: pd.DataFrame) -> str:
     texts = frame.select_dtypes(exclude=["number", "bool"])
     plain = frame.assign(**{str(name): texts[name].map(_plain, na_action="ignore") for name in texts})
     return plain.rename(columns=_plain).to_csv(index=False, lineterminator="\n")
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> Path:
+    """Write a frame as `csv_text` does, below a folder that is made if need be; returns the file.
+
+    Raises:
+        UserError: If the folder cannot be written to.
+    """
+    make_folder(path.parent)
+    write_text(path, csv_text(frame))
+    return path
 
 
 def _plain(value: object) -> object:

@@ -10,13 +10,12 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from augbench.bench.common.files import make_folder, write_text
 from augbench.bench.training.corrupted_images import corrupted_images
 from augbench.bench.training.shift import corrupted_scores
 from augbench.results.figures import write_figure
 from augbench.results.figures.corruptions import severity_figure
 from augbench.results.model.corruptions import COLUMNS, probe_file
-from augbench.results.model.csv_text import csv_text
+from augbench.results.model.csv_text import write_csv
 from augbench.results.studies.probes import FinishedRun, opened_runs
 
 
@@ -81,6 +80,5 @@ def write_corruptions(probe: CorruptionProbe, out: Path) -> list[Path]:
         UserError: If the folder cannot be written to.
     """
     (name,) = probe.frame["corruptions"].unique()
-    table = make_folder(out) / probe_file(name)
-    write_text(table, csv_text(probe.frame))
+    table = write_csv(probe.frame, out / probe_file(name))
     return [table, *write_figure(severity_figure(probe.frame), table.with_suffix(""))]

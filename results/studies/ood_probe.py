@@ -9,15 +9,13 @@ import torch
 from torch import Tensor
 
 from augbench.bench.common.errors import UserError
-from augbench.bench.common.files import make_folder, write_text
 from augbench.bench.data.dataset import ImageData
 from augbench.bench.data.own.settings import OWN
 from augbench.bench.data.own.stored import PREPARED
 from augbench.bench.experiment.catalogues import datasets
 from augbench.bench.experiment.spec import Component, RunSpec, dataset_component
 from augbench.bench.training.evaluation import logits
-from augbench.results.model.csv_text import csv_text
-from augbench.results.model.outside import COLUMNS, PROBE_FILE
+from augbench.results.model.outside import COLUMNS
 from augbench.results.statistics.detection import auroc, false_positive_rate
 from augbench.results.studies.probes import FinishedRun, LastDataset, OpenedRun, opened_runs
 
@@ -132,14 +130,3 @@ def _check(finished: FinishedRun, run: OpenedRun, other: Component, data: ImageD
 def _is_same(one: Component, other: Component) -> bool:
     prepared = [component.all_settings.get("prepared") for component in (one, other)]
     return one.name == other.name and prepared[0] == prepared[1]
-
-
-def write_ood(frame: pd.DataFrame, out: Path) -> Path:
-    """Write `probe-ood.csv` with the unrounded numbers; returns the file.
-
-    Raises:
-        UserError: If the folder cannot be written to.
-    """
-    path = make_folder(out) / PROBE_FILE
-    write_text(path, csv_text(frame))
-    return path

@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from augbench.bench.augmentation.affine_space import to_unit_interval
 from augbench.bench.augmentation.corruptions.corrupt import SETS, SEVERITIES
 from augbench.bench.common.errors import UserError
-from augbench.bench.common.files import make_folder, write_text
 from augbench.bench.common.randomness import generator
 from augbench.bench.common.wording import counted, few_names
 from augbench.bench.contract.method import Method, repeat
@@ -29,8 +28,7 @@ from augbench.bench.data.dataset import Split
 from augbench.bench.training.corrupted_images import corrupted_images
 from augbench.bench.training.features import features
 from augbench.results.model.corruptions import REFERENCE
-from augbench.results.model.csv_text import csv_text
-from augbench.results.model.overlap import COLUMNS, PROBE_FILE
+from augbench.results.model.overlap import COLUMNS
 from augbench.results.studies.probes import FinishedRun, OpenedRun, opened_runs
 
 IMAGES, TRANSFORMS = 100, 1000
@@ -224,14 +222,3 @@ def _check_references(runs: Sequence[FinishedRun]) -> None:
             f"`none` is given for {few_names(named)}. Add `none` to the methods of the suite and run it again, give "
             "these runs, too, or leave out the runs with these seeds."
         )
-
-
-def write_overlap(frame: pd.DataFrame, out: Path) -> Path:
-    """Write `probe-overlap.csv` with the unrounded numbers; returns the file.
-
-    Raises:
-        UserError: If the folder cannot be written to.
-    """
-    path = make_folder(out) / PROBE_FILE
-    write_text(path, csv_text(frame))
-    return path

@@ -11,7 +11,6 @@ from torch import nn
 
 from augbench.bench.augmentation.affine_space import shrink
 from augbench.bench.common.errors import UserError, to_paste
-from augbench.bench.common.files import make_folder, write_text
 from augbench.bench.data.dataset import ImageData, Split
 from augbench.bench.experiment.catalogues import datasets
 from augbench.bench.experiment.labels import RunLabels, label_runs, same_run_key
@@ -24,7 +23,7 @@ from augbench.bench.training.trained import TrainedNetwork, finished_spec, load_
 from augbench.bench.training.worker import load_dataset
 from augbench.results.figures import write_figure
 from augbench.results.figures.probe import probe_figure
-from augbench.results.model.csv_text import csv_text
+from augbench.results.model.csv_text import write_csv
 from augbench.results.model.frame import KEYS
 from augbench.results.model.naming import run_order
 
@@ -266,7 +265,6 @@ def write_probe(frame: pd.DataFrame, kind: ProbeKind, out: Path) -> list[Path]:
     Raises:
         UserError: If the folder cannot be written to.
     """
-    stem = make_folder(out) / f"probe-{kind.name}"
-    table = stem.with_suffix(".csv")
-    write_text(table, csv_text(frame))
+    stem = out / f"probe-{kind.name}"
+    table = write_csv(frame, stem.with_suffix(".csv"))
     return [table, *write_figure(probe_figure(frame, kind), stem)]

@@ -7,9 +7,8 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from augbench.bench.common.files import make_folder, write_text
 from augbench.results.figures import write_figure
-from augbench.results.model.csv_text import csv_text
+from augbench.results.model.csv_text import write_csv
 from augbench.results.model.table import NOTHING, mean_cell
 from augbench.results.studies.toy import ToyResult, ToyRun, Way
 from augbench.results.studies.toy_figure import toy_figure
@@ -64,8 +63,7 @@ def write_toy(results: Sequence[ToyResult], drawn: Mapping[Way, ToyRun], out: Pa
     Raises:
         UserError: If the folder cannot be written to.
     """
-    make_folder(out)
     tables = {out / "toy.csv": toy_frame(results), out / "toy_trajectory.csv": trajectory_frame(results)}
     for path, frame in tables.items():
-        write_text(path, csv_text(frame))
+        write_csv(frame, path)
     return [*tables, *write_figure(toy_figure(drawn), out / "toy")]
